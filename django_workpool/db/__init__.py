@@ -1,0 +1,1 @@
+"""Internal.  The only folder that names a database vendor."""

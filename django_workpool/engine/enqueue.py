@@ -1,0 +1,124 @@
+"""Enqueue: rows in the caller's transaction, a kick after its commit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django_workpool import arguments, registry
+from django_workpool.compat import uuid7
+from django_workpool.db import clock, executor_statements, retry, serial
+from django_workpool.db.session import Session
+from django_workpool.engine import kick
+from django_workpool.exceptions import InvalidOptionError
+from django_workpool.failpoints import failpoint
+from django_workpool.models import Work
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from django_workpool.choices import FunctionKind
+
+CHUNK_ROWS = 1_000
+CHUNK_BYTES = 4_000_000
+NAME_LENGTH = 255
+
+
+def enqueue(
+    using: str,
+    pool: str,
+    kind: FunctionKind,
+    fn: object,
+    batch: Iterable[object],
+    name: str | None,
+) -> list[Work]:
+    """Insert one work for each element of *batch*; all or nothing.
+
+    Everything is checked before the first row is written, so that a refused batch
+    writes nothing.
+    """
+    function = registry.handle_of(fn)
+    if function.kind != kind:
+        raise wrong_kind(function, kind)
+    label = _check_name(name) or function.label
+    texts = [arguments.encode_arguments(function, args) for args in batch]
+    if not texts:
+        return []
+    works = [
+        Work(
+            id=uuid7(),
+            pool=pool,
+            fn_type=kind.value,
+            fn_handle=function.handle,
+            fn_name=label,
+            fn_args=text,
+        )
+        for text in texts
+    ]
+
+    def write() -> None:
+        with serial.unit(using):
+            failpoint("enqueue.before_insert")
+            _insert(using, works)
+            failpoint("enqueue.after_insert")
+            kick.on_commit(using, pool, works)
+
+    retry.retried(write, using=using)
+    return works
+
+
+def wrong_kind(function: registry.Function, kind: FunctionKind) -> InvalidOptionError:
+    """Return the error of a function that another method enqueues."""
+    return InvalidOptionError(
+        "fn",
+        function.handle,
+        f"It is registered as {function.kind.value}, not as {kind.value}:"
+        f" enqueue it by enqueue_{function.kind.value}.",
+    )
+
+
+def _check_name(name: object) -> str | None:
+    if name is None:
+        return None
+    if (
+        not isinstance(name, str)
+        or not 1 <= len(name) <= NAME_LENGTH
+        or not name.isprintable()
+    ):
+        advice = f"Give a printable text of 1 to {NAME_LENGTH} characters."
+        raise InvalidOptionError("name", name, advice)
+    return name
+
+
+def _insert(using: str, works: Sequence[Work]) -> None:
+    session = Session(using)
+    first = works[0]
+    now = clock.now(using)
+    for work in works:
+        work.enqueued_at = now
+        work._state.adding = False  # noqa: SLF001 - as if read from this database
+        work._state.db = using  # noqa: SLF001
+    for chunk in _chunks(works):
+        session.write_rows(
+            executor_statements.ENQUEUE,
+            [(work.pk, work.fn_args) for work in chunk],
+            pool=first.pool,
+            fn_type=first.fn_type,
+            fn_handle=first.fn_handle,
+            fn_name=first.fn_name,
+            now=now,
+        )
+
+
+def _chunks(works: Sequence[Work]) -> Iterator[list[Work]]:
+    """Yield pieces that are bounded in rows and in bytes."""
+    chunk: list[Work] = []
+    size = 0
+    for work in works:
+        if chunk and (len(chunk) >= CHUNK_ROWS or size >= CHUNK_BYTES):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(work)
+        size += len(work.fn_args)
+    yield chunk
+
+

@@ -1,0 +1,148 @@
+"""Wake a sleeping main loop, after the commit and never inside it (protocol R33).
+
+A kick reads the loop's row and writes nothing.  It is deduplicated when its hook runs,
+not when it is registered: a rolled-back savepoint drops a hook.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+from django.db import connections, transaction
+
+from django_workpool import options
+from django_workpool.choices import LoopState
+from django_workpool.db import executor_statements, wake
+from django_workpool.db.dialect import to_duration, to_time
+from django_workpool.db.session import Session
+from django_workpool.engine import announce
+from django_workpool.engine.declare import declare, level_in_force
+from django_workpool.failpoints import failpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django_workpool.models import Work
+
+_ATTRIBUTE = "_workpool_hooks"
+_synced: set[tuple[str, str]] = set()
+
+
+@dataclass
+class _Hooks:
+    """The kicks of one transaction; shared by all hooks that it registered."""
+
+    levels: dict[str, str] = field(default_factory=dict)
+    sent: set[str] = field(default_factory=set)
+    has_run: bool = False
+
+
+def _hooks(using: str) -> _Hooks:
+    connection = connections[using]
+    hooks = getattr(connection, _ATTRIBUTE, None)
+    if hooks is None or hooks.has_run:
+        hooks = _Hooks()
+        setattr(connection, _ATTRIBUTE, hooks)
+    return hooks
+
+
+def on_commit(using: str, pool: str, works: Sequence[Work] = ()) -> None:
+    """Kick *pool* once the transaction has committed, and tell of its new works.
+
+    An enqueue (with *works*) wakes nobody while the loop says that it is saturated;
+    anything else is news to a saturated loop too.
+    """
+    hook = partial(_after_commit, _hooks(using), using, pool, works)
+    transaction.on_commit(hook, using=using, robust=True)
+
+
+def _after_commit(
+    hooks: _Hooks, using: str, pool: str, works: Sequence[Work]
+) -> None:
+    hooks.has_run = True
+    is_first = pool not in hooks.levels
+    if is_first:
+        hooks.levels[pool], is_awake, is_saturated = _read(using, pool)
+        if is_awake or (works and is_saturated):
+            hooks.sent.add(pool)
+    if pool not in hooks.sent:
+        hooks.sent.add(pool)
+        failpoint("kick.before_send")
+        wake.notify(using, pool)
+    if works:
+        announce.enqueued(works, hooks.levels[pool])
+
+
+def _read(using: str, pool: str) -> tuple[str, bool, bool]:
+    """Return level, is the loop awake, is it saturated; declare the pool if needed."""
+    rows = Session(using).rows(executor_statements.KICK, pool=pool)
+    if not rows or (using, pool) not in _synced:
+        declare(using, pool)
+        _synced.add((using, pool))
+        rows = Session(using).rows(executor_statements.KICK, pool=pool)
+    level, overrides, state, is_saturated = rows[0]
+    is_awake = state == LoopState.RUNNING
+    return level_in_force(level, overrides), is_awake, bool(is_saturated)
+
+
+def kick(using: str, pool: str) -> None:
+    """Wake *pool* now, unless its loop is awake; for whoever has just committed."""
+    rows = Session(using).rows(executor_statements.KICK, pool=pool)
+    if rows and rows[0][2] == LoopState.RUNNING:
+        return
+    failpoint("kick.before_send")
+    wake.notify(using, pool)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A pool that the backstop found: something waits, or its loop said it would pass."""
+
+    pool: str
+    has_rows: bool
+    state: str | None
+    run_at: datetime | None
+    has_expired: bool
+
+    def is_overdue(self, now: datetime) -> bool:
+        """Say whether somebody should look at this pool."""
+        is_due = self.run_at is not None and self.run_at <= now
+        return (
+            self.has_rows
+            or is_due
+            or self.has_expired
+            or self.state == LoopState.RUNNING
+        )
+
+
+def overview(using: str) -> list[Waiting]:
+    """Return every pool with its reasons to be looked at, in one query (R35)."""
+    session = Session(using)
+    now = session.now()
+    return [
+        Waiting(
+            pool=pool,
+            has_rows=bool(waits),
+            state=state,
+            run_at=to_time(run_at, using),
+            has_expired=_has_expired(using, ttl, overrides, oldest, now),
+        )
+        for pool, waits, state, run_at, ttl, overrides, oldest in session.rows(
+            executor_statements.BACKSTOP
+        )
+    ]
+
+
+def _has_expired(
+    using: str,
+    ttl: timedelta | int | None,
+    overrides: str | None,
+    oldest: datetime | str | None,
+    now: datetime,
+) -> bool:
+    values = {"status_ttl": to_duration(ttl), **options.overrides_of(overrides or "")}
+    ended_at, limit = to_time(oldest, using), values["status_ttl"]
+    return ended_at is not None and limit is not None and ended_at + limit <= now

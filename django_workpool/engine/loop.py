@@ -1,0 +1,127 @@
+"""One pass: lock, load, plan, apply, commit, and tell what it did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django_workpool.choices import LoopState
+from django_workpool.db import serial, statements
+from django_workpool.db.session import Session
+from django_workpool.engine import phases
+from django_workpool.engine.load import load
+from django_workpool.failpoints import failpoint
+from django_workpool.logs import PhaseTimer
+from django_workpool.planner.plan import Plan, plan
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from uuid import UUID
+
+    from django_workpool.planner.due import Next
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A committed pass."""
+
+    pool: str
+    generation: int
+    plan: Plan
+    applied: phases.Applied
+    next: Next
+    milliseconds: float
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the loop must pass again at once."""
+        return self.next.state == LoopState.RUNNING
+
+
+def run_pass(using: str, pool: str, runner_id: UUID | None = None) -> Passed | None:
+    """Run exactly one pass of *pool*, unless another process runs one just now.
+
+    Args:
+        using: The pool's database.
+        pool: Its name.
+        runner_id: Who passes; stored for people.
+
+    Returns:
+        What was done; ``None`` if somebody else holds the pool.
+    """
+    timer = PhaseTimer()
+    session = Session(using)
+    with serial.pass_unit(using):
+        # R1: the lock is a statement of its own, and every read follows it.
+        generation = _lock(session, pool)
+        if generation is None:
+            return None
+        failpoint("pass.locked")
+        with timer.phase("load"):
+            snapshot, now = load(session, pool, generation, is_locked=True)
+        with timer.phase("plan"):
+            decided = plan(snapshot, now)
+        applied = _apply(session, pool, decided, now, timer)
+        failpoint("next.before_write")
+        session.write(
+            statements.UPDATE_LOOP,
+            pool=pool,
+            state=decided.next.state,
+            run_at=decided.next.run_at,
+            saturated=decided.next.is_saturated,
+            generation=generation,
+            runner=runner_id,
+            now=now,
+            pass_ms=timer.elapsed_ms(),
+        )
+        failpoint("pass.before_commit")
+    failpoint("pass.after_commit")
+    timer.show(pool, snapshot.pool.log_level)
+    return Passed(
+        pool, generation, decided, applied, decided.next, timer.elapsed_ms()
+    )
+
+
+def has_something_to_do(using: str, pool: str) -> bool:
+    """Look at *pool* without the lock: would a pass change anything?
+
+    The second look of protocol R34, asked after the sleeping state was committed.
+    """
+    session = Session(using)
+    loop = session.rows(statements.READ_LOOP, pool=pool)
+    if not loop:
+        return True
+    snapshot, now = load(session, pool, loop[0][0], is_locked=False)
+    return not plan(snapshot, now).is_empty
+
+
+def _lock(session: Session, pool: str) -> int | None:
+    """Lock the pool's loop and return this pass's generation; ``None``: taken."""
+    rows = session.rows(statements.LOCK_LOOP, pool=pool)
+    if not rows:
+        if session.rows(statements.READ_LOOP, pool=pool):
+            return None
+        # The numbers of a row made again start above all that were ever given (R10).
+        first = int(session.now().timestamp() * 1000)
+        session.write(statements.INSERT_LOOP, pool=pool, generation=first)
+        rows = session.rows(statements.LOCK_LOOP, pool=pool)
+        if not rows:
+            return None
+    return int(rows[0][0]) + 1
+
+
+def _apply(
+    session: Session, pool: str, decided: Plan, now: datetime, timer: PhaseTimer
+) -> phases.Applied:
+    applied = phases.Applied()
+    with timer.phase("completions"):
+        phases.complete(session, pool, decided)
+    with timer.phase("cancelations"):
+        phases.cancel(session, decided, applied, now)
+    with timer.phase("recovery"):
+        phases.recover(session, decided, applied, now)
+    with timer.phase("starts"):
+        phases.start(session, decided, applied, now)
+    with timer.phase("cleanup"):
+        phases.clean(session, pool, decided.expired_before)
+    return applied

@@ -1,0 +1,1 @@
+"""Internal.  Where works in progress run: local workers, or inline in tests."""

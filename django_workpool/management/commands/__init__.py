@@ -1,0 +1,1 @@
+"""The commands ``run_workpool`` and, later, ``workpool``."""

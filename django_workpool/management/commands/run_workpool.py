@@ -1,0 +1,206 @@
+"""``manage.py run_workpool``: one runner and its workers."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentTypeError, BooleanOptionalAction, RawTextHelpFormatter
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.migrations.executor import MigrationExecutor
+
+from django_workpool import conf, failpoints, options, registry
+from django_workpool.engine import kick
+from django_workpool.engine.declare import declare
+from django_workpool.runner.output import log_to_stderr
+from django_workpool.runner.supervisor import Options, Supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.core.management.base import CommandParser
+
+# Threads cost nothing before they are needed, and the limits of the pools decide.
+DEFAULT_THREADS = 32
+
+HELP = """Run works: passes of the main loops, and workers that execute functions.
+
+SIGTERM or SIGINT: take no more works, wait for the running ones (--shutdown-timeout),
+give back what has not begun, exit 0.  A second signal ends everything now, exit 1.
+
+Examples:
+  manage.py run_workpool --processes 2 --threads 8
+  manage.py run_workpool --pools emails,scrape --drain
+
+Every option can also be set as WORKPOOL_<OPTION>, in the settings or the environment."""
+
+
+def _count(low: int, high: int) -> Callable[[str], int]:
+    def whole_number(text: str) -> int:
+        if not text.isdecimal() or not low <= int(text) <= high:
+            msg = f"{text!r} is not a whole number from {low} to {high}"
+            raise ArgumentTypeError(msg)
+        return int(text)
+
+    return whole_number
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(filter(None, (name.strip() for name in text.split(","))))
+    if not names:
+        msg = "give names of pools, separated by commas"
+        raise ArgumentTypeError(msg)
+    return names
+
+
+def _seconds(text: str) -> timedelta:
+    try:
+        seconds = float(text)
+        if not 0 <= seconds <= 86_400:
+            raise ValueError
+    except ValueError:
+        msg = f"{text!r} is not a number of seconds from 0 to 86400"
+        raise ArgumentTypeError(msg) from None
+    return timedelta(seconds=seconds)
+
+
+class Command(BaseCommand):
+    """Parse, validate, and hand keywords to a ``Supervisor``."""
+
+    help = HELP
+    requires_migrations_checks = False
+
+    def create_parser(
+        self, prog_name: str, subcommand: str, **kwargs: Any
+    ) -> CommandParser:
+        """Keep the line breaks of the help."""
+        kwargs["formatter_class"] = RawTextHelpFormatter
+        return super().create_parser(prog_name, subcommand, **kwargs)
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Add the options, each with the default of the settings."""
+        found = conf.get_settings()
+        add = parser.add_argument
+        add(
+            "--database",
+            default=DEFAULT_DB_ALIAS,
+            help="Alias of the database whose pools are served (default: default).",
+        )
+        add(
+            "--pools",
+            type=_names,
+            default=found.pools,
+            metavar="A,B",
+            help="Serve only these pools (default: all).",
+        )
+        add(
+            "--processes",
+            type=_count(1, 256),
+            default=found.processes,
+            help=f"Worker processes of this runner (default: {found.processes}).",
+        )
+        add(
+            "--threads",
+            type=_count(1, 1_000),
+            default=found.threads or DEFAULT_THREADS,
+            help="Sync functions that each worker runs at the same time"
+            f" (default: {found.threads or DEFAULT_THREADS}).",
+        )
+        add(
+            "--coroutines",
+            type=_count(1, 100_000),
+            default=found.coroutines,
+            help="Async functions that each worker runs at the same time"
+            f" (default: {found.coroutines}).",
+        )
+        add(
+            "--shutdown-timeout",
+            type=_seconds,
+            default=found.shutdown_timeout,
+            metavar="SECONDS",
+            help="How long a stop waits for running functions, in seconds"
+            f" (default: {found.shutdown_timeout.total_seconds():g}).",
+        )
+        add(
+            "--drain",
+            action=BooleanOptionalAction,
+            default=found.drain,
+            help="End when nothing is due any more (exit 0).",
+        )
+        add(
+            "--loop",
+            action=BooleanOptionalAction,
+            default=found.loop,
+            help="Make passes here; --no-loop leaves them to another runner.",
+        )
+        add(
+            "--workers",
+            action=BooleanOptionalAction,
+            default=found.workers,
+            help="Run works here; --no-workers leaves them to another runner.",
+        )
+
+    def handle(self, *_args: Any, **given: Any) -> None:
+        """Run until a signal; the exit code says whether the stop was clean."""
+        using = given["database"]
+        if using not in connections:
+            known = ", ".join(connections)
+            msg = f"There is no database {using!r}. The aliases are: {known}."
+            raise CommandError(msg)
+        if not given["loop"] and not given["workers"]:
+            msg = "--no-loop with --no-workers leaves nothing to do. Drop one of them."
+            raise CommandError(msg)
+        self._check_migrations(using)
+        log_to_stderr(given["verbosity"])
+        failpoints.arm("runner", is_allowed=conf.get_settings().allow_failpoints)
+        self._declare(using)
+        supervisor = Supervisor(
+            Options(
+                using=using,
+                pools=given["pools"],
+                processes=given["processes"] if given["workers"] else 0,
+                threads=given["threads"],
+                coroutines=given["coroutines"],
+                shutdown_timeout=given["shutdown_timeout"].total_seconds(),
+                drain=given["drain"],
+                loop=given["loop"],
+                state_dir=conf.get_settings().state_dir,
+                verbosity=given["verbosity"],
+            ),
+            ready=lambda wake_up: self._say_ready(wake_up, given),
+        )
+        code = supervisor.run()
+        if code:
+            sys.exit(code)
+
+    def _check_migrations(self, using: str) -> None:
+        executor = MigrationExecutor(connections[using])
+        targets = [
+            key for key in executor.loader.graph.leaf_nodes() if key[0] == "workpool"
+        ]
+        if executor.migration_plan(targets):
+            msg = (
+                f"The tables of django_workpool on {using!r} are not up to date."
+                f" Run: manage.py migrate workpool --database {using}"
+            )
+            raise CommandError(msg)
+
+    def _declare(self, using: str) -> None:
+        """Write what code declares, only where it differs from the rows."""
+        for name in options.declared():
+            if (options.declared_alias(name) or DEFAULT_DB_ALIAS) == using:
+                declare(using, name)
+
+    def _say_ready(self, wake_up: str, given: dict[str, Any]) -> None:
+        using = given["database"]
+        pools = given["pools"] or [found.pool for found in kick.overview(using)]
+        self.stdout.write(
+            f"run_workpool ready: database {using} ({connections[using].vendor}),"
+            f" pools {', '.join(sorted(pools)) or 'none yet'},"
+            f" functions {len(registry.known_handles())},"
+            f" workers {given['processes'] if given['workers'] else 0},"
+            f" wake-up {wake_up}"
+        )
+        self.stdout.flush()

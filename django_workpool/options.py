@@ -1,0 +1,168 @@
+"""The options of a pool: what is allowed, what code declared, what is in force.
+
+No model and no query: ``Workpool(...)`` at module level ends here.  An option in force
+is the operator's override if there is one, else what code declared, else the default.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from django_workpool import arguments
+from django_workpool.choices import LogLevel
+from django_workpool.exceptions import InvalidOptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+MAX_PARALLELISM_LIMIT = 10_000
+POOL_NAME_BYTES = 63
+LONGEST_TTL = timedelta(days=36_500)
+EXECUTORS = ("local",)
+DEFAULTS: Final[Mapping[str, Any]] = {
+    "max_parallelism": 10,
+    "status_ttl": timedelta(days=1),
+    "log_level": LogLevel.WARNING.value,
+    "executor": "local",
+}
+
+
+def check_name(name: object) -> str:
+    """Return *name* if a pool can be called so.
+
+    Raises:
+        InvalidOptionError: Not a text of 1 to 63 bytes in UTF-8 of visible characters.
+    """
+    advice = f"Give a text of 1 to {POOL_NAME_BYTES} bytes in UTF-8."
+    if not isinstance(name, str):
+        raise InvalidOptionError("name", name, advice)
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        size = 0
+    if not 1 <= size <= POOL_NAME_BYTES:
+        raise InvalidOptionError("name", name, advice)
+    if name != name.strip() or not name.isprintable():
+        raise InvalidOptionError(
+            "name", name, "Leave out blanks at the ends and control characters."
+        )
+    return name
+
+
+def _max_parallelism(value: object) -> int:
+    if type(value) is not int or not 0 <= value <= MAX_PARALLELISM_LIMIT:
+        raise InvalidOptionError(
+            "max_parallelism",
+            value,
+            f"Give a whole number from 0 (starts nothing) to {MAX_PARALLELISM_LIMIT}.",
+        )
+    return value
+
+
+def _status_ttl(value: object) -> timedelta | None:
+    if value is None:
+        return None
+    advice = (
+        "Give a timedelta or seconds, from 0 (deleted at once) to 100 years, or None"
+        " (kept for ever)."
+    )
+    if type(value) in {int, float}:
+        try:
+            value = timedelta(seconds=value)  # type: ignore[arg-type]
+        except (ValueError, OverflowError):
+            raise InvalidOptionError("status_ttl", value, advice) from None
+    if not isinstance(value, timedelta) or not timedelta(0) <= value <= LONGEST_TTL:
+        raise InvalidOptionError("status_ttl", value, advice)
+    return value
+
+
+def _log_level(value: object) -> str:
+    level = "WARNING" if value == "WARN" else value
+    if not isinstance(level, str) or level not in LogLevel.values:
+        raise InvalidOptionError(
+            "log_level", value, f"Give one of {', '.join(LogLevel.values)}, or WARN."
+        )
+    return str(level)
+
+
+def _executor(value: object) -> str:
+    if value not in EXECUTORS:
+        raise InvalidOptionError(
+            "executor", value, f"Give one of {', '.join(EXECUTORS)}."
+        )
+    return str(value)
+
+
+_CHECKS: Final[Mapping[str, Callable[[object], Any]]] = {
+    "max_parallelism": _max_parallelism,
+    "status_ttl": _status_ttl,
+    "log_level": _log_level,
+    "executor": _executor,
+}
+
+
+def check(name: str, value: object) -> Any:  # noqa: ANN401 - the option's own type
+    """Return *value* of the option *name* in its stored form.
+
+    Raises:
+        InvalidOptionError: No such option, or not a value that it may have.
+    """
+    try:
+        checked = _CHECKS[name]
+    except KeyError:
+        raise InvalidOptionError(
+            "option", name, f"The options of a pool are {', '.join(_CHECKS)}."
+        ) from None
+    return checked(value)
+
+
+def overrides_of(text: str) -> dict[str, Any]:
+    """Return the overrides that a ``Pool`` row stores."""
+    return {} if text in {"", "{}"} else dict(arguments.decode(text))
+
+
+def overrides_text(overrides: Mapping[str, object]) -> str:
+    """Return overrides as a ``Pool`` row stores them."""
+    return arguments.encode(dict(overrides)) if overrides else json.dumps({})
+
+
+@dataclass
+class _Declared:
+    """What code of this process declared, by pool; handles of one name are merged."""
+
+    pools: dict[str, dict[str, Any]] = field(default_factory=dict)
+    aliases: dict[str, str | None] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+_declared = _Declared()
+
+
+def declare(name: str, options: Mapping[str, object], using: str | None) -> None:
+    """Remember what code declares for the pool *name*; unset options stay open."""
+    with _declared.lock:
+        _declared.pools.setdefault(name, {}).update(options)
+        if using is not None or name not in _declared.aliases:
+            _declared.aliases[name] = using
+
+
+def declared() -> dict[str, dict[str, Any]]:
+    """Return all pools that code of this process declared, with their set options."""
+    with _declared.lock:
+        return {name: dict(options) for name, options in _declared.pools.items()}
+
+
+def declared_options(name: str) -> dict[str, Any]:
+    """Return what code of this process declared for one pool; empty if nothing."""
+    with _declared.lock:
+        return dict(_declared.pools.get(name, {}))
+
+
+def declared_alias(name: str) -> str | None:
+    """Return the database that code named for the pool; ``None`` leaves it open."""
+    with _declared.lock:
+        return _declared.aliases.get(name)

@@ -1,0 +1,226 @@
+"""The decision of a pass: ``plan(snapshot, now)``, phase after phase."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from django_workpool.choices import CompletionStatus, FunctionKind
+from django_workpool.planner.admission import Admission
+from django_workpool.planner.due import next_state
+from django_workpool.planner.snapshot import COROUTINE
+from django_workpool.planner.steps import Consumed, Loss, Plan, Start
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+    from uuid import UUID
+
+    from django_workpool.planner.snapshot import Completion, Running, Snapshot
+
+# Hand-out number = generation * 2**16 + place in the plan (protocol R10).
+HAND_OUT_BITS = 16
+# The bounds of one pass (protocol R5); starts have theirs in ``admission``.
+MAX_COMPLETIONS = 500
+MAX_CANCELATIONS = 200
+MAX_RECOVERIES = 500
+# A mutation whose process dies is started again so often, then it is lost.
+MAX_RESTARTS = 3
+
+
+@dataclass(slots=True)
+class _Draft:
+    """The plan while its phases fill it."""
+
+    snapshot: Snapshot
+    running: dict[UUID, Running]
+    completions: list[Consumed] = field(default_factory=list)
+    canceled: list[tuple[int, UUID]] = field(default_factory=list)
+    flagged: dict[UUID, UUID] = field(default_factory=dict)
+    cancelations: list[int] = field(default_factory=list)
+    lost: list[Loss] = field(default_factory=list)
+    given_back: list[tuple[UUID, int]] = field(default_factory=list)
+    restarted: list[UUID] = field(default_factory=list)
+    has_skipped: bool = False
+
+    def skips(self, work_id: UUID) -> bool:
+        """Say whether *work_id* must be left to the next pass."""
+        skipped = work_id in self.snapshot.unavailable
+        self.has_skipped = self.has_skipped or skipped
+        return skipped
+
+
+def plan(snapshot: Snapshot, now: datetime) -> Plan:
+    """Decide what one pass does with what it read.
+
+    Deterministic: an equal snapshot and an equal *now* give an equal plan.
+    """
+    # Seen both in progress and pending means given back in between: it is pending.
+    pending = {work.work_id for work in snapshot.due}
+    running = {r.work_id: r for r in snapshot.running if r.work_id not in pending}
+    draft = _Draft(snapshot, running)
+    _complete(draft)
+    _cancel(draft)
+    _recover(draft)
+    admission = admission_for(snapshot, now, draft.running, draft.canceled)
+    starts = tuple(_start(snapshot, admission))
+    expired = _expired_before(snapshot, now)
+    is_busy = bool(
+        draft.completions or draft.cancelations or draft.lost or draft.given_back
+    )
+    return Plan(
+        completions=tuple(draft.completions),
+        canceled=tuple(draft.canceled),
+        flagged=tuple(draft.flagged.items()),
+        cancelations=tuple(draft.cancelations),
+        lost=tuple(draft.lost),
+        given_back=tuple(draft.given_back),
+        restarted=tuple(draft.restarted),
+        starts=starts,
+        # Bounded: a pass that recovers leaves the cleaning to the next one.
+        expired_before=None if draft.lost or draft.given_back else expired,
+        next=next_state(
+            snapshot.pool,
+            now,
+            is_busy=is_busy or bool(starts) or expired is not None,
+            has_skipped=draft.has_skipped,
+            is_saturated=_is_saturated(admission),
+        ),
+    )
+
+
+def admission_for(
+    snapshot: Snapshot,
+    now: datetime,
+    running: dict[UUID, Running],
+    canceled: list[tuple[int, UUID]],
+) -> Admission:
+    """Return the state of giving out slots, beside what is *running*."""
+    return Admission(
+        pool=snapshot.pool,
+        now=now,
+        used_lanes=(row.lane for row in running.values()),
+        workers=snapshot.workers,
+        canceled=frozenset(work_id for _, work_id in canceled),
+    )
+
+
+def _complete(draft: _Draft) -> None:
+    """Phase 1: what ended frees its slot; late and duplicate ones are dropped."""
+    for completion in draft.snapshot.completions:
+        row = draft.running.get(completion.work_id)
+        if row is None or row.hand_out != completion.hand_out:
+            status = ""
+        elif draft.skips(completion.work_id):
+            continue
+        else:
+            status = _final_status(completion, row)
+            del draft.running[completion.work_id]
+        draft.completions.append(
+            Consumed(completion.id, completion.work_id, completion.hand_out, status)
+        )
+
+
+def _final_status(completion: Completion, row: Running) -> str:
+    """Success stays success; any other end of a flagged work is canceled."""
+    if completion.status == CompletionStatus.SUCCESS:
+        return CompletionStatus.SUCCESS.value
+    if row.cancel_requested:
+        return CompletionStatus.CANCELED.value
+    if completion.status in CompletionStatus.values:
+        return completion.status
+    return CompletionStatus.ERROR.value
+
+
+def _cancel(draft: _Draft) -> None:
+    """Phase 2: what waits is canceled now, what runs is flagged (protocol R20)."""
+    ended = set()
+    for request in draft.snapshot.cancelations:
+        row = draft.running.get(request.work_id)
+        if request.start_id is not None:
+            if request.work_id not in ended:
+                ended.add(request.work_id)
+                draft.canceled.append((request.start_id, request.work_id))
+            draft.running.pop(request.work_id, None)
+        elif row is not None:
+            if draft.skips(request.work_id):
+                continue
+            if not row.cancel_requested:
+                draft.flagged[request.work_id] = row.worker_id
+        draft.cancelations.append(request.id)
+
+
+def _recover(draft: _Draft) -> None:
+    """Phase 3: works of ended workers are lost, started again, or given back."""
+    workers = {worker.id: worker for worker in draft.snapshot.ended}
+    for row in tuple(draft.running.values()):
+        worker = workers.get(row.worker_id)
+        if worker is None or draft.skips(row.work_id):
+            continue
+        if len(draft.lost) + len(draft.given_back) >= MAX_RECOVERIES:
+            return
+        begun = worker.begun is None or (row.work_id, row.hand_out) in worker.begun
+        is_flagged = row.cancel_requested or row.work_id in draft.flagged
+        lost = draft.snapshot.lost.get(row.work_id)
+        is_restartable = (
+            lost is not None
+            and lost.fn_type != FunctionKind.ACTION
+            and lost.deaths < MAX_RESTARTS
+        )
+        if not is_flagged and (not begun or is_restartable):
+            draft.given_back.append((row.work_id, row.hand_out))
+            if begun:
+                draft.restarted.append(row.work_id)
+        else:
+            status = (
+                CompletionStatus.CANCELED if is_flagged else CompletionStatus.ERROR
+            )
+            draft.lost.append(
+                Loss(
+                    work_id=row.work_id,
+                    status=status.value,
+                    worker_id=row.worker_id,
+                    attempt=row.attempt,
+                    last_exit=worker.last_exit,
+                    had_begun=begun,
+                )
+            )
+        draft.flagged.pop(row.work_id, None)
+        del draft.running[row.work_id]
+
+
+def _start(snapshot: Snapshot, admission: Admission) -> Iterator[Start]:
+    """Phase 4: the head of the queue, in order, as far as the predicates admit it."""
+    for work in snapshot.due:
+        failing = admission.failing(work)
+        if failing is not None:
+            if failing.is_general:
+                return
+            continue
+        place = admission.started
+        worker, lane = admission.give(work)
+        yield Start(
+            id=work.id,
+            work_id=work.work_id,
+            is_async=worker.handles[work.fn_handle] == COROUTINE,
+            hand_out=(snapshot.generation << HAND_OUT_BITS) + place,
+            worker_id=worker.id,
+            lane=lane,
+            place=1,
+        )
+
+
+def _is_saturated(admission: Admission) -> bool:
+    """Say whether a new work could not start now: enqueue need not wake anyone."""
+    has_room = any(
+        entry.threads > 0 or entry.coroutines > 0 for entry in admission.capacities
+    )
+    return admission.free_slots == 0 or not has_room
+
+
+def _expired_before(snapshot: Snapshot, now: datetime) -> datetime | None:
+    """Return the age limit of ended works, if one is past it."""
+    ttl, oldest = snapshot.pool.status_ttl, snapshot.oldest_completed_at
+    if ttl is None or oldest is None:
+        return None
+    return now - ttl if oldest <= now - ttl else None

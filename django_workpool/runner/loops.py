@@ -1,0 +1,199 @@
+"""The thread that makes passes: which pool, when, and when it may sleep.
+
+Kicks name a pool, the backstop finds what no kick named, and a scheduled pool has its own
+time.  A pool sleeps only after a second look found nothing (protocol R34).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from django.db import Error, connections
+
+from django_workpool.choices import LoopState
+from django_workpool.db import clock, retry, wake
+from django_workpool.engine import kick, workers
+from django_workpool.engine.loop import has_something_to_do, run_pass
+from django_workpool.failpoints import failpoint
+from django_workpool.runner.waiting import Bell, rest, wait
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from uuid import UUID
+
+    from django_workpool.engine.loop import Passed
+    from django_workpool.executors.base import Executor
+
+logger = logging.getLogger("django_workpool.loop")
+
+TIDY_INTERVAL = 60.0
+LAST_PASSES = 5.0
+ERROR_WAIT = 0.05
+LONGEST_ERROR_WAIT = 2.0
+
+
+class Loops:
+    """All main loops that this runner serves, in one thread."""
+
+    def __init__(
+        self,
+        *,
+        using: str,
+        runner_id: UUID,
+        pools: Iterable[str],
+        executor: Executor,
+        quiet: Callable[[], None],
+    ) -> None:
+        """Serve *pools* (all, if none is named); call *quiet* when nothing is left."""
+        self.using = using
+        self._runner_id = runner_id
+        self._only = frozenset(pools)
+        self._executor = executor
+        self._quiet = quiet
+        self._bell = Bell()
+        self._kicked: set[str] = set()
+        self._lock = threading.Lock()
+        # Pools that must be passed, in turn: none waits for another's whole backlog.
+        self._ready: OrderedDict[str, None] = OrderedDict()
+        self._scheduled: dict[str, float] = {}
+        self._backstop_at = 0.0
+        self._tidy_at = 0.0
+        self._errors = 0
+        self._is_stopping = False
+        self._is_calm = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="loops", daemon=True)
+        self.wake_up = "polling"
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def kick(self, pools: Iterable[str]) -> None:
+        """Wake the loops of *pools*; from any thread."""
+        with self._lock:
+            self._kicked.update(pools)
+        self._bell.ring()
+
+    def look(self) -> None:
+        """Let the backstop look at all pools now; from any thread."""
+        self._backstop_at = 0.0
+        self._bell.ring()
+
+    def finish(self) -> None:
+        """Wait until nothing more can be done without a worker, some seconds at most."""
+        self._is_calm.clear()
+        self.look()
+        self._is_calm.wait(LAST_PASSES)
+
+    def stop(self) -> None:
+        """End the thread after what it does now."""
+        self._is_stopping = True
+        self._bell.ring()
+        self._thread.join()
+        self._bell.close()
+
+    def _run(self) -> None:
+        listener = wake.listener(self.using)
+        self.wake_up = listener.name
+        try:
+            while not self._is_stopping:
+                self._turn(listener)
+        finally:
+            listener.close()
+            connections.close_all()
+
+    def _turn(self, listener: wake.Polling) -> None:
+        try:
+            self._gather(listener)
+            if self._ready:
+                pool, _ = self._ready.popitem(last=False)
+                self._pass(pool)
+            self._errors = 0
+        except Error as error:
+            # The loop never dies of its database: it waits and goes on (P21).
+            self._errors += 1
+            if not retry.is_transient(error):
+                logger.exception("A pass failed")
+            retry.forget_broken(self.using)
+            self._backstop_at = 0.0
+            self._bell_wait(min(LONGEST_ERROR_WAIT, ERROR_WAIT * 2 ** min(self._errors, 8)))
+
+    def _gather(self, listener: wake.Polling) -> None:
+        """Wait for a reason to pass, unless there is one, and collect the reasons."""
+        descriptor = listener.fileno()
+        extra = [] if descriptor is None else [descriptor]
+        seconds = 0.0 if self._ready else self._patience(listener)
+        ready = wait([self._bell.fileno(), *extra], seconds)
+        self._bell.answer()
+        with self._lock:
+            self._enlist(self._kicked)
+            self._kicked = set()
+        polls = descriptor is None or descriptor in ready
+        changed = listener.changed() if polls else ()
+        now = time.monotonic()
+        if changed is None or now >= self._backstop_at:
+            self._backstop(now)
+        else:
+            self._enlist(changed)
+        for pool in [pool for pool, at in self._scheduled.items() if at <= now]:
+            del self._scheduled[pool]
+            self._enlist([pool])
+
+    def _patience(self, listener: wake.Polling) -> float:
+        now = time.monotonic()
+        moments = [self._backstop_at, *self._scheduled.values()]
+        return max(0.0, min(listener.interval, min(moments) - now))
+
+    def _bell_wait(self, seconds: float) -> None:
+        wait([self._bell.fileno()], seconds)
+
+    def _enlist(self, pools: Iterable[str]) -> None:
+        for pool in pools:
+            if not self._only or pool in self._only:
+                self._ready[pool] = None
+
+    def _backstop(self, now: float) -> None:
+        """Find what no kick named: one query for all pools (protocol R35)."""
+        self._backstop_at = now + wake.BACKSTOP
+        if now >= self._tidy_at:
+            self._tidy_at = now + TIDY_INTERVAL
+            workers.forget_ended(self.using)
+        moment = clock.now(self.using)
+        for found in kick.overview(self.using):
+            if found.pool in self._ready or not found.is_overdue(moment):
+                continue
+            if self._only and found.pool not in self._only:
+                continue
+            # A backlog behind a full or paused pool is no reason to pass.
+            is_awake = found.state == LoopState.RUNNING
+            if is_awake or has_something_to_do(self.using, found.pool):
+                self._enlist([found.pool])
+        if not self._ready:
+            self._is_calm.set()
+            self._quiet()
+
+    def _pass(self, pool: str) -> None:
+        passed = run_pass(self.using, pool, self._runner_id)
+        if passed is None:
+            # Another runner passes just now; if it dies, the backstop finds the pool.
+            return
+        self._executor.hand_out(passed)
+        if passed.is_running:
+            self._enlist([pool])
+            self._leave_the_lock(passed)
+            return
+        failpoint("idle.before_sleep")
+        if has_something_to_do(self.using, pool):
+            self._enlist([pool])
+        elif passed.next.run_at is not None:
+            left = (passed.next.run_at - clock.now(self.using)).total_seconds()
+            self._scheduled[pool] = time.monotonic() + max(0.0, left)
+
+    def _leave_the_lock(self, passed: Passed) -> None:
+        """vendor: busy handlers of SQLite are unfair, so others get as long (R39)."""
+        if connections[self.using].vendor == "sqlite":
+            rest(passed.milliseconds / 1000)

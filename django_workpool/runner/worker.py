@@ -1,0 +1,289 @@
+"""A worker process: one I/O thread (this one), lanes for functions.
+
+Started clean by its runner, it dies with it: by the parent-death signal, and by the end of
+the socket (protocol R27).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django_workpool.runner.channel import Channel
+from django_workpool.runner.waiting import Bell, wait
+
+if TYPE_CHECKING:
+    from django_workpool.engine.complete import Ending, Fetched
+    from django_workpool.runner.intake import Held
+
+logger = logging.getLogger("django_workpool.runner")
+
+PR_SET_PDEATHSIG = 1
+# Completions that wait for the database may be so many before new works wait for them.
+MARKS_MARGIN = 1024
+ERROR_WAIT = 0.1
+LONGEST_ERROR_WAIT = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """What the runner tells a worker at its start."""
+
+    worker_id: str
+    runner_id: str
+    runner_pid: int
+    using: str
+    pools: list[str]
+    threads: int
+    coroutines: int
+    poll: float
+    marks_path: str
+    verbosity: int
+
+
+class DatabaseTime:
+    """The database's clock, carried on by a monotonic one between two fetches."""
+
+    def __init__(self, using: str) -> None:
+        """Ask the database once."""
+        from django_workpool.db import clock
+
+        self.set(clock.now(using))
+
+    def set(self, now: datetime | None) -> None:
+        """Take over what a fetch has read."""
+        if now is not None:
+            # One assignment: lanes read the pair while the I/O thread renews it.
+            self._pair = (now, time.monotonic())
+
+    def now(self) -> datetime:
+        """Return the time, aware, in UTC."""
+        moment, at = self._pair
+        return moment + timedelta(seconds=time.monotonic() - at)
+
+
+class Worker:
+    """The I/O thread: fetch, give-back and completion writing, in turn (R19)."""
+
+    def __init__(self, config: Config, channel: Channel) -> None:
+        """Build the parts; nothing is fetched before ``run``."""
+        from django_workpool.runner.announcer import Announcer
+        from django_workpool.runner.intake import Intake
+        from django_workpool.runner.lanes import Lanes
+        from django_workpool.runner.marks import Marks
+        from django_workpool.runner.outbox import Outbox
+
+        self.config = config
+        self.channel = channel
+        self.using = config.using
+        self.id = UUID(config.worker_id)
+        self.bell = Bell()
+        self.clock = DatabaseTime(config.using)
+        self.announcer = Announcer(config.using)
+        self.marks = Marks(
+            Path(config.marks_path), config.threads + config.coroutines + MARKS_MARGIN
+        )
+        self.outbox = Outbox(config.using, ring=self.bell.ring, written=self._written)
+        self.lanes = Lanes(
+            using=config.using,
+            worker_id=self.id,
+            threads=config.threads,
+            marks=self.marks,
+            now=self.clock.now,
+            end=self._end,
+        )
+        self.intake = Intake(
+            using=config.using,
+            worker_id=self.id,
+            now=self.clock.now,
+            submit=self.lanes.submit,
+            end=self.outbox.put,
+        )
+        self.must_fetch = True
+        self.is_draining = False
+        self.fetched_at = 0.0
+        self.errors = 0
+
+    # --- called in lanes ---------------------------------------------------------------
+
+    def _end(self, held: Held, ending: Ending | None) -> None:
+        from django_workpool.runner.intake import Stage
+
+        if ending is None:
+            self.marks.clear(held.assignment.key)
+            held.stage = Stage.DONE
+            self.bell.ring()
+        else:
+            self.outbox.put(ending)
+
+    def _written(self, endings: list[Ending]) -> None:
+        """Completions are committed: only now their marks go, and the loop is kicked."""
+        from django_workpool.choices import CompletionStatus
+        from django_workpool.runner.intake import Stage
+
+        self.channel.send(
+            "written", pools=sorted({ending.assignment.pool for ending in endings})
+        )
+        for ending in endings:
+            key = ending.assignment.key
+            self.marks.clear(key)
+            held = self.intake.held.get(key)
+            status = ending.status
+            if held is not None:
+                held.stage = Stage.DONE
+                if held.is_canceled and status != CompletionStatus.SUCCESS:
+                    status = CompletionStatus.CANCELED.value
+            self.announcer.ending(ending, status)
+        if self.is_draining:
+            self.bell.ring()
+
+    # --- the I/O thread ----------------------------------------------------------------
+
+    def run(self) -> int:
+        """Work until the runner says stop, or is gone."""
+        from django_workpool.failpoints import failpoint
+
+        self._register()
+        failpoint("worker.ready")
+        self.channel.send("ready")
+        while not (self.is_draining and self._is_finished()):
+            self._wait()
+            self._turn()
+        self.lanes.stop()
+        self.announcer.stop(1.0)
+        self.channel.send("bye")
+        self.marks.close()
+        return 0
+
+    def _register(self) -> None:
+        from django_workpool.engine.workers import register
+        from django_workpool.models import Worker as Row
+
+        config = self.config
+        row = Row(
+            id=self.id,
+            runner_id=UUID(config.runner_id),
+            pid=os.getpid(),
+            pools=json.dumps(config.pools),
+            threads=config.threads,
+            coroutines=config.coroutines,
+            marks_path=config.marks_path,
+        )
+        register(self.using, row)
+
+    def _is_finished(self) -> bool:
+        return self.intake.is_idle() and not len(self.outbox)
+
+    def _wait(self) -> None:
+        """Sleep until somebody has a word, or a give-back or a poll is due."""
+        if self.errors:
+            seconds = min(LONGEST_ERROR_WAIT, ERROR_WAIT * 2 ** min(self.errors, 10))
+        elif self.must_fetch or len(self.outbox):
+            seconds = 0.0
+        else:
+            seconds = max(0.0, self.fetched_at + self.config.poll - time.monotonic())
+            waiting = self.intake.waiting_since()
+            if waiting is not None:
+                seconds = min(seconds, max(0.0, waiting + 0.26 - time.monotonic()))
+        ready = wait([self.channel.fileno(), self.bell.fileno()], seconds)
+        self.bell.answer()
+        if self.channel.fileno() in ready:
+            for message in self.channel.receive():
+                self._hear(message)
+        self.channel.flush()
+        if self.channel.is_closed:
+            # The runner is gone, and with it whoever would restart what we do.
+            os._exit(1)
+
+    def _hear(self, message: dict[str, Any]) -> None:
+        kind = message["kind"]
+        if kind == "assigned":
+            self.must_fetch = True
+        elif kind == "announce":
+            self.announcer.ended(message["works"])
+        elif kind == "stop":
+            self._drain()
+        elif kind == "quit":
+            os._exit(0)
+
+    def _drain(self) -> None:
+        from django_workpool.choices import WorkerState
+        from django_workpool.engine.workers import set_state
+
+        self.is_draining = True
+        try:
+            set_state(self.using, self.id, WorkerState.DRAINING)
+        except Exception:  # noqa: BLE001 - the exit writes the last state anyway
+            logger.warning("The state draining could not be written")
+
+    def _turn(self) -> None:
+        from django.db import Error
+
+        from django_workpool.db import retry
+
+        try:
+            self.outbox.flush()
+            self.intake.give_back(everything=self.is_draining)
+            is_due = time.monotonic() >= self.fetched_at + self.config.poll
+            if self.must_fetch or is_due or self.is_draining:
+                self.must_fetch = False
+                self._take(self.intake.fetch())
+        except Error as error:
+            # Kept and tried again: an outcome is never given up (P23).
+            self.errors += 1
+            self.must_fetch = True
+            if not retry.is_transient(error):
+                logger.exception("A worker's turn failed")
+            retry.forget_broken(self.using)
+        else:
+            self.errors = 0
+
+    def _take(self, fetched: Fetched) -> None:
+        self.fetched_at = time.monotonic()
+        self.clock.set(fetched.now)
+        if self.is_draining:
+            self.intake.give_back(everything=True)
+
+
+def die_with(parent: int) -> None:
+    """Ask the kernel to kill this process when its runner's main thread is gone."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    # It may have died before the signal was armed.
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def main(descriptor: int, text: str) -> None:
+    """Run a worker on the socket *descriptor*; called by the runner's command line."""
+    config = Config(**json.loads(text))
+    # Ctrl-C reaches the whole group, and the runner decides.  Handlers, unlike ignored
+    # signals, are not inherited by what functions start.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    die_with(config.runner_pid)
+    import django
+
+    django.setup()
+    from django_workpool import conf, failpoints
+    from django_workpool.runner.output import log_to_stderr
+
+    log_to_stderr(config.verbosity)
+    failpoints.arm("worker", is_allowed=conf.get_settings().allow_failpoints)
+    channel = Channel(socket.socket(fileno=descriptor))
+    status = Worker(config, channel).run()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Threads that functions left behind must not hold up the end.
+    os._exit(status)

@@ -1,0 +1,3 @@
+"""Management package of the demo."""
+
+from __future__ import annotations

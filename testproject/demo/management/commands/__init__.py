@@ -1,0 +1,3 @@
+"""Commands of the demo."""
+
+from __future__ import annotations

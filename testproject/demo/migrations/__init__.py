@@ -1,0 +1,3 @@
+"""Migrations of the demo."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Settings of the demo and of the tests."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""The demo app, and the demo as a whole."""
+
+from __future__ import annotations

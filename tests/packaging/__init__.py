@@ -1,0 +1,3 @@
+"""What people install: names, files, metadata."""
+
+from __future__ import annotations

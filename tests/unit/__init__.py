@@ -1,0 +1,3 @@
+"""Tests that need no database."""
+
+from __future__ import annotations
