@@ -12,9 +12,12 @@ from asgiref.sync import SyncToAsync
 from django.db import connections
 
 from testproject.test_settings import SCRATCH
+from tests.journal import VARIABLE, Journal
+from tests.live import LiveRunner
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 # Seconds in which threads and children that are already ending may end.
 GRACE = 5.0
@@ -83,3 +86,40 @@ def _no_leaks() -> Iterator[None]:
     left = [thread.name for thread in _threads() - threads]
     left += [f"{child.pid}: {child}" for child in alive]
     assert not left, f"left behind: {left}"
+
+
+@pytest.fixture
+def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
+    """Give the functions of this test a journal, here and in child processes."""
+    folder = tmp_path / "journal"
+    folder.mkdir()
+    monkeypatch.setenv(VARIABLE, str(folder))
+    return Journal(folder)
+
+
+@pytest.fixture
+def live(
+    transactional_db: None,
+    journal: Journal,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Callable[..., LiveRunner]]:
+    """Start real runners: ``live("--processes", "2")``; all are killed at the end.
+
+    With ``ready=False`` it returns at once.  Further keywords join the environment.
+    """
+    monkeypatch.setenv("WORKPOOL_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("WORKPOOL_FAILPOINTS_DIR", str(journal.path))
+    runners: list[LiveRunner] = []
+
+    def start(*arguments: str, ready: bool = True, **variables: str) -> LiveRunner:
+        runner = LiveRunner(*arguments, **variables)
+        runners.append(runner)
+        return runner.wait_ready() if ready else runner
+
+    yield start
+
+    for runner in runners:
+        runner.kill()
+        # Shown by pytest where the test fails.
+        print(runner.output)

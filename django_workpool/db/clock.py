@@ -5,8 +5,9 @@ On SQLite that is the clock of the host, which all processes of the file share.
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
@@ -42,9 +43,9 @@ def host_now() -> datetime:
 
 def now(using: str) -> datetime:
     """Return the time of the database *using*, aware, in UTC."""
-    time = injected()
-    if time is not None:
-        return time
+    moment = injected()
+    if moment is not None:
+        return moment
     if connections[using].vendor == "sqlite":
         return host_now()
     with connections[using].cursor() as cursor:
@@ -67,3 +68,22 @@ def as_utc(value: datetime, using: str) -> datetime:
     if value.tzinfo is None:
         value = value.replace(tzinfo=zone(using))
     return value.astimezone(UTC)
+
+
+class CarriedClock:
+    """The database's clock, carried on by a monotonic one between two questions."""
+
+    def __init__(self, using: str) -> None:
+        """Ask the database once."""
+        self.set(now(using))
+
+    def set(self, moment: datetime | None) -> None:
+        """Take over a time that the database has just given."""
+        if moment is not None:
+            # One assignment: other threads read the pair while this one renews it.
+            self._pair = (moment, time.monotonic())
+
+    def now(self) -> datetime:
+        """Return the time, aware, in UTC; asks nobody."""
+        moment, at = self._pair
+        return injected() or moment + timedelta(seconds=time.monotonic() - at)

@@ -26,6 +26,8 @@ def unit(using: str) -> Iterator[None]:
         with transaction.atomic(using=using):
             yield
         return
+    # The attribute comes with the session.
+    connection.ensure_connection()
     before = connection.transaction_mode  # type: ignore[attr-defined]
     connection.transaction_mode = "IMMEDIATE"  # type: ignore[attr-defined]
     try:
@@ -54,6 +56,8 @@ def pass_unit(using: str) -> Iterator[None]:
                     f"SET LOCAL lock_timeout = {LIMIT_MS};"
                     f"SET LOCAL idle_in_transaction_session_timeout = {LIMIT_MS};"
                     "SET LOCAL enable_seqscan = off;"
-                    "SET LOCAL enable_bitmapscan = off"
+                    "SET LOCAL enable_bitmapscan = off;"
+                    # The price put on scans would look worth compiling for.
+                    "SET LOCAL jit = off"
                 )
         yield

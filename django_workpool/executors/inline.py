@@ -45,6 +45,7 @@ class InlineExecutor:
         )
         workers.register(using, self.worker)
         self._seen: set[complete.Key] = set()
+        self._clock = clock.CarriedClock(using)
 
     def hand_out(self, passed: Passed) -> None:
         """Announce what ended without a worker; the rest waits for ``run``."""
@@ -54,6 +55,7 @@ class InlineExecutor:
         """Return what was assigned and not fetched before, in the order of hand-out."""
         fetched = complete.fetch(self.using, self.worker.pk, tuple(self._seen))
         self._seen = set(fetched.held)
+        self._clock.set(fetched.now)
         return [
             assignment
             for assignment in fetched.new
@@ -62,8 +64,8 @@ class InlineExecutor:
 
     def _is_canceled(self, assignment: Assignment, *, is_canceled: bool) -> bool:
         if is_canceled:
-            now = clock.now(self.using)
-            self.finish(complete.canceled(assignment, self.worker.pk, now))
+            end = complete.canceled(assignment, self.worker.pk, self._clock.now())
+            self.finish(end)
         return is_canceled
 
     def run(self) -> int:
@@ -79,7 +81,7 @@ class InlineExecutor:
             using=self.using,
             worker_id=self.worker.pk,
             assignment=assignment,
-            now=lambda: clock.now(self.using),
+            now=self._clock.now,
             is_canceled=lambda: False,
         )
         if assignment.is_async:

@@ -15,7 +15,6 @@ import socket
 import sys
 import time
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -52,32 +51,12 @@ class Config:
     verbosity: int
 
 
-class DatabaseTime:
-    """The database's clock, carried on by a monotonic one between two fetches."""
-
-    def __init__(self, using: str) -> None:
-        """Ask the database once."""
-        from django_workpool.db import clock
-
-        self.set(clock.now(using))
-
-    def set(self, now: datetime | None) -> None:
-        """Take over what a fetch has read."""
-        if now is not None:
-            # One assignment: lanes read the pair while the I/O thread renews it.
-            self._pair = (now, time.monotonic())
-
-    def now(self) -> datetime:
-        """Return the time, aware, in UTC."""
-        moment, at = self._pair
-        return moment + timedelta(seconds=time.monotonic() - at)
-
-
 class Worker:
     """The I/O thread: fetch, give-back and completion writing, in turn (R19)."""
 
     def __init__(self, config: Config, channel: Channel) -> None:
         """Build the parts; nothing is fetched before ``run``."""
+        from django_workpool.db.clock import CarriedClock
         from django_workpool.runner.announcer import Announcer
         from django_workpool.runner.intake import Intake
         from django_workpool.runner.lanes import Lanes
@@ -89,7 +68,7 @@ class Worker:
         self.using = config.using
         self.id = UUID(config.worker_id)
         self.bell = Bell()
-        self.clock = DatabaseTime(config.using)
+        self.clock = CarriedClock(config.using)
         self.announcer = Announcer(config.using)
         self.marks = Marks(
             Path(config.marks_path), config.threads + config.coroutines + MARKS_MARGIN

@@ -371,6 +371,14 @@ def test_a_path_leads_from_the_root_to_the_value(value: object, path: str) -> No
     assert str(caught.value).startswith(f"{path}: found ")
 
 
+@pytest.mark.parametrize("nest", [nested, keyed])
+def test_the_limit_of_levels_is_exact(nest: Callable[[int, object], Any]) -> None:
+    """L3, L7."""
+    assert_same(nest(MAX_DEPTH, 1), decode(encode(nest(MAX_DEPTH, 1))))
+    with pytest.raises(InvalidArgumentsError, match="below 500 levels"):
+        encode(nest(MAX_DEPTH + 1, 1))
+
+
 @pytest.mark.parametrize("cycle", [cyclic_list(), cyclic_dict()], ids=["list", "dict"])
 def test_a_cycle_is_refused(cycle: object) -> None:
     """L3."""

@@ -17,7 +17,7 @@ from django_workpool import compat
 from django_workpool.compat import UUID7Generator, uuid7
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 FORK = """
 import os, runpy, sys
@@ -60,8 +60,24 @@ def test_ids_of_one_process_ascend(make: Callable[[], UUID]) -> None:
     assert sorted(set(made)) == made
 
 
-def test_ids_differ_between_threads() -> None:
+@pytest.fixture
+def _hasty_threads() -> Iterator[None]:
+    """Switch threads as often as possible."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    yield
+
+    sys.setswitchinterval(usual)
+
+
+@pytest.mark.usefixtures("_hasty_threads")
+def test_ids_differ_between_threads_by_more_than_chance(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     make, barrier = UUID7Generator(), Barrier(8)
+    monkeypatch.setattr(compat, "time", SimpleNamespace(time_ns=lambda: 0))
+    monkeypatch.setattr(compat, "os", SimpleNamespace(urandom=bytes))
 
     def run(_number: int) -> list[UUID]:
         barrier.wait()
