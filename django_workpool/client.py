@@ -6,7 +6,7 @@ Cheap and made at module level: it imports no model and makes no query until it 
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -19,6 +19,7 @@ from django_workpool.exceptions import InvalidOptionError, UnsafeWaitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from datetime import datetime
     from typing import TypeAlias
     from uuid import UUID
 
@@ -36,7 +37,7 @@ FIRST_LOOK = 0.01
 LAST_LOOK = 0.2
 
 
-def _engine(module: str) -> Any:  # noqa: ANN401 - a module of ours
+def _engine(module: str) -> Any:
     """Import a module of the engine when it is used: it imports the models."""
     from importlib import import_module
 
@@ -136,9 +137,9 @@ class Workpool:
 
         Raises:
             NotRegisteredError: Not a registered function of an installed app.
-            InvalidArgumentsError: Arguments that do not fit, or cannot be stored exactly.
-            ArgumentsTooLargeError: More than 1 MB of them.
-            InvalidOptionError: A function of another kind, or an unknown option.
+            InvalidArgumentsError: Arguments that do not fit, or cannot be stored
+            exactly. ArgumentsTooLargeError: More than 1 MB of them. InvalidOptionError:
+            A function of another kind, or an unknown option.
 
         Source: DESIGN 5; conformance A1 to A17, L; the seed's ``enqueueAction``.
         """
@@ -317,12 +318,7 @@ class Workpool:
 
         Source: conformance B10, B12.
         """
-        if not isinstance(reason, str) or len(reason) > 500:
-            raise InvalidOptionError("reason", reason, "Give 500 characters at most.")
-        if until is not None and (
-            not isinstance(until, datetime) or until.tzinfo is None
-        ):
-            raise InvalidOptionError("until", until, "Give an aware datetime.")
+        options.check_pause(reason, until)
         _engine("declare").pause(self.alias, self.name, reason, until)
         _engine("kick").on_commit(self.alias, self.name)
 
@@ -388,9 +384,7 @@ class Workpool:
         """Await ``status``."""
         return await _in_thread(partial(self.status, work))
 
-    async def astatus_batch(
-        self, works: Iterable[WorkLike]
-    ) -> list[WorkStatus | None]:
+    async def astatus_batch(self, works: Iterable[WorkLike]) -> list[WorkStatus | None]:
         """Await ``status_batch``."""
         return await _in_thread(partial(self.status_batch, works))
 
@@ -399,7 +393,9 @@ class Workpool:
         return await _in_thread(partial(self.result, work))
 
     async def async_wait(
-        self, work: WorkLike, timeout: timedelta | float | None = None
+        self,
+        work: WorkLike,
+        timeout: timedelta | float | None = None,  # noqa: ASYNC109 - as wait()
     ) -> WorkStatus:
         """Await the end of a work as ``wait`` does, without blocking the event loop."""
         await _in_thread(self._check_wait)

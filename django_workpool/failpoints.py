@@ -1,7 +1,8 @@
 """Named points where a test can make this process stumble; nothing in production.
 
 A failpoint is bound to an empty function unless ``WORKPOOL_FAILPOINTS`` is set in the
-environment at process start **and** the settings say ``WORKPOOL_ALLOW_FAILPOINTS = True``.
+environment at process start **and** the settings say ``WORKPOOL_ALLOW_FAILPOINTS =
+True``.
 
 Grammar, comma-separated: ``name=action[:arg][*skip][%probability][@role]``.
 
@@ -12,7 +13,8 @@ Grammar, comma-separated: ``name=action[:arg][*skip][%probability][@role]``.
 * ``raise:Dotted``: raise it
 * ``twice``: returned to the caller, which does its next write a second time
 
-``*skip`` lets so many visits pass first, ``@role`` limits it to ``runner`` or ``worker``.
+``*skip`` lets so many visits pass first, ``@role`` limits it to ``runner`` or
+``worker``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Pool log levels, event lines and phase timers.
 
 Events are facts emitted once; only this module makes text of them.  Arguments, results
-and context never appear.  Whether a line is wanted is decided by the pool's level, which
-an operator changes without a restart, not by the level of a logger.
+and context never appear.  Whether a line is wanted is decided by the pool's level,
+which an operator changes without a restart, not by the level of a logger.
 """
 
 from __future__ import annotations

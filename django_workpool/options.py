@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from django_workpool import arguments
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MAX_PARALLELISM_LIMIT = 10_000
 POOL_NAME_BYTES = 63
 LONGEST_TTL = timedelta(days=36_500)
+LONGEST_REASON = 500
 EXECUTORS = ("local",)
 DEFAULTS: Final[Mapping[str, Any]] = {
     "max_parallelism": 10,
@@ -105,7 +106,7 @@ _CHECKS: Final[Mapping[str, Callable[[object], Any]]] = {
 }
 
 
-def check(name: str, value: object) -> Any:  # noqa: ANN401 - the option's own type
+def check(name: str, value: object) -> Any:
     """Return *value* of the option *name* in its stored form.
 
     Raises:
@@ -118,6 +119,23 @@ def check(name: str, value: object) -> Any:  # noqa: ANN401 - the option's own t
             "option", name, f"The options of a pool are {', '.join(_CHECKS)}."
         ) from None
     return checked(value)
+
+
+def check_pause(reason: object, until: object) -> None:
+    """Refuse what a pause cannot have.
+
+    Raises:
+        InvalidOptionError: A reason that is no text of 500 characters at most, or a
+        time
+            that is not aware.
+    """
+    if not isinstance(reason, str) or len(reason) > LONGEST_REASON:
+        raise InvalidOptionError(
+            "reason", reason, f"Give a text of {LONGEST_REASON} characters at most."
+        )
+    is_aware = isinstance(until, datetime) and until.tzinfo is not None
+    if until is not None and not is_aware:
+        raise InvalidOptionError("until", until, "Give an aware datetime, or None.")
 
 
 def overrides_of(text: str) -> dict[str, Any]:

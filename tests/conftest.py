@@ -122,4 +122,4 @@ def live(
     for runner in runners:
         runner.kill()
         # Shown by pytest where the test fails.
-        print(runner.output)
+        print(runner.output)  # noqa: T201

@@ -1,8 +1,8 @@
 """The oracle: a journal outside the database, and what it proves.
 
-The database under test is a suspect, so it is no witness.  Every process appends to a file
-of its own, one write of one line each; a killed process loses nothing that the kernel has.
-Time is CLOCK_MONOTONIC, which all processes of a machine share.
+The database under test is a suspect, so it is no witness.  Every process appends to a
+file of its own, one write of one line each; a killed process loses nothing that the
+kernel has. Time is CLOCK_MONOTONIC, which all processes of a machine share.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import time
 from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -148,7 +150,7 @@ class Journal:
             for work_id, runs in by_work.items()
             if any(
                 first.end is not None and second.begin < first.end
-                for first, second in zip(runs, runs[1:], strict=False)
+                for first, second in pairwise(runs)
             )
         ]
 
@@ -168,7 +170,7 @@ class Journal:
     def wait_begun(self, *names: str) -> None:
         """Wait until the held functions *names* have begun."""
         for name in names or ("held",):
-            until(lambda name=name: self.has_begun(name), f"{name} to begin")
+            until(partial(self.has_begun, name), f"{name} to begin")
 
 
 def _interval(begin: dict[str, Any], end: int | None) -> Interval:
@@ -182,7 +184,7 @@ def until(condition: Callable[[], Any], what: str, seconds: float = STUCK) -> No
         if time.monotonic() > limit:
             msg = f"stuck for {seconds} s, waiting for {what}"
             raise AssertionError(msg)
-        time.sleep(POLL)
+        threading.Event().wait(POLL)
 
 
 def ids(works: Iterable[Any]) -> list[str]:

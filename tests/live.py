@@ -7,6 +7,7 @@ import signal
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -70,7 +71,7 @@ class LiveRunner:
     def workers(self) -> list[psutil.Process]:
         """Return its worker processes."""
         children = psutil.Process(self.process.pid).children()
-        return [child for child in children if "runner.worker" in _command(child)]
+        return [child for child in children if "runner.bootstrap" in _command(child)]
 
     def terminate(self) -> None:
         """Send the first stop signal."""
@@ -89,10 +90,8 @@ class LiveRunner:
 
     def kill(self) -> None:
         """End it and all of its session, whatever its state; for the end of a test."""
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self.process.wait(STUCK)
         self._reader.join(STUCK)
         assert self.process.stdout is not None

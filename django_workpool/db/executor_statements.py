@@ -23,15 +23,20 @@ ENQUEUE = Statement(
     ),
     moving="WITH k AS MATERIALIZED (SELECT * FROM {keys} k),"
     " t AS MATERIALIZED (SELECT {clock} AS now),"
-    " w AS (" + _WORK + "t.now FROM k CROSS JOIN t) "
+    " w AS ("
+    + _WORK
+    + "t.now FROM k CROSS JOIN t) "
     # The sorted rows take the numbers of the queue one after the other.
-    + _START + "t.now, '' FROM k CROSS JOIN t ORDER BY k.n RETURNING run_at",
+    + _START
+    + "t.now, '' FROM k CROSS JOIN t ORDER BY k.n RETURNING run_at",
 )
 # One read after the commit: is the loop awake, and is the event wanted?
 KICK = Statement(
     steps=(
-        "SELECT o.log_level, o.overrides, m.state, m.saturated FROM workpool_pool o"
-        " LEFT JOIN workpool_main_loop m ON m.pool = o.name WHERE o.name = %(pool)s",
+        (
+            "SELECT o.log_level, o.overrides, m.state, m.saturated FROM workpool_pool o"
+            " LEFT JOIN workpool_main_loop m ON m.pool = o.name WHERE o.name = %(pool)s"
+        ),
     )
 )
 _SCAN = (
@@ -68,16 +73,18 @@ BACKSTOP = Statement(
 FETCH = Statement(
     keys=("work_id uuid", "hand_out bigint"),
     steps=(
-        "SELECT p.work_id, p.hand_out, p.pool, p.fn_handle, p.attempt, p.is_async,"
-        " p.run_at, {clock} AS read_at, CASE WHEN p.cancel_requested OR EXISTS"
-        " (SELECT 1 FROM workpool_pending_cancelation c WHERE c.work_id = p.work_id)"
-        " THEN 1 ELSE 0 END, CASE WHEN k.work_id IS NULL THEN 1 ELSE 0 END,"
-        " w.fn_type, w.fn_name, w.fn_args, w.enqueued_at, o.log_level, o.overrides"
-        " FROM workpool_in_progress_work p"
-        " LEFT JOIN {keys} k ON k.work_id = p.work_id AND k.hand_out = p.hand_out"
-        " LEFT JOIN workpool_work w ON w.id = p.work_id AND k.work_id IS NULL"
-        " LEFT JOIN workpool_pool o ON o.name = p.pool"
-        " WHERE p.worker_id = %(worker)s ORDER BY p.hand_out",
+        (
+            "SELECT p.work_id, p.hand_out, p.pool, p.fn_handle, p.attempt, p.is_async,"
+            " p.run_at, {clock} AS read_at, CASE WHEN p.cancel_requested OR EXISTS ("
+            "SELECT 1 FROM workpool_pending_cancelation c WHERE c.work_id = p.work_id)"
+            " THEN 1 ELSE 0 END, CASE WHEN k.work_id IS NULL THEN 1 ELSE 0 END,"
+            " w.fn_type, w.fn_name, w.fn_args, w.enqueued_at, o.log_level, o.overrides"
+            " FROM workpool_in_progress_work p"
+            " LEFT JOIN {keys} k ON k.work_id = p.work_id AND k.hand_out = p.hand_out"
+            " LEFT JOIN workpool_work w ON w.id = p.work_id AND k.work_id IS NULL"
+            " LEFT JOIN workpool_pool o ON o.name = p.pool"
+            " WHERE p.worker_id = %(worker)s ORDER BY p.hand_out"
+        ),
     ),
 )
 _COMPLETION = (
@@ -116,14 +123,18 @@ FENCE = Statement(
 # After an error on COMMIT: the row lock waits for the end of the old session.
 READ_BACK_LOCK = Statement(
     steps=(
-        "SELECT p.work_id FROM workpool_in_progress_work p"
-        " WHERE p.work_id = %(work_id)s AND p.hand_out = %(hand_out)s {for_update}",
+        (
+            "SELECT p.work_id FROM workpool_in_progress_work p"
+            " WHERE p.work_id = %(work_id)s AND p.hand_out = %(hand_out)s {for_update}"
+        ),
     ),
 )
 READ_BACK = Statement(
     steps=(
-        "SELECT c.id FROM workpool_pending_completion c"
-        " WHERE c.work_id = %(work_id)s AND c.hand_out = %(hand_out)s LIMIT 1",
+        (
+            "SELECT c.id FROM workpool_pending_completion c"
+            " WHERE c.work_id = %(work_id)s AND c.hand_out = %(hand_out)s LIMIT 1"
+        ),
     ),
 )
 _BACK = (
@@ -135,12 +146,18 @@ _NOT_CANCELED = " p.work_id = k.work_id AND p.hand_out = k.hand_out"
 GIVE_BACK = Statement(
     keys=("work_id uuid", "hand_out bigint"),
     steps=(
-        _BACK + " FROM {keys} k {cross} workpool_in_progress_work p ON" + _NOT_CANCELED
+        _BACK
+        + " FROM {keys} k {cross} workpool_in_progress_work p ON"
+        + _NOT_CANCELED
         + " WHERE NOT p.cancel_requested",
-        "DELETE FROM workpool_in_progress_work WHERE NOT cancel_requested"
-        " AND (work_id, hand_out) IN (SELECT k.work_id, k.hand_out FROM {keys} k)",
+        (
+            "DELETE FROM workpool_in_progress_work WHERE NOT cancel_requested"
+            " AND (work_id, hand_out) IN (SELECT k.work_id, k.hand_out FROM {keys} k)"
+        ),
     ),
     moving="WITH p AS (DELETE FROM workpool_in_progress_work p USING {keys} k WHERE"
     + _NOT_CANCELED
-    + " AND NOT p.cancel_requested RETURNING p.*) " + _BACK + " FROM p",
+    + " AND NOT p.cancel_requested RETURNING p.*) "
+    + _BACK
+    + " FROM p",
 )

@@ -53,7 +53,8 @@ class Session:
         (text,) = texts(statement, self.dialect)
         with connections[self.using].cursor() as cursor:
             cursor.execute(text, self._params(params))
-            return cursor.fetchall()
+            rows: list[tuple[Any, ...]] = cursor.fetchall()
+            return rows
 
     def write(self, statement: Statement, **params: object) -> int:
         """Run all steps of a statement; return the row count of the last one."""
@@ -78,7 +79,7 @@ class Session:
         """Return the database's time."""
         return clock.now(self.using)
 
-    def _params(self, params: dict[str, object]) -> dict[str, object]:
+    def _params(self, params: dict[str, object]) -> dict[str, Any]:
         params.setdefault("now", self._clock())
         return {key: to_parameter(value, self.using) for key, value in params.items()}
 

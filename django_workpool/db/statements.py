@@ -100,10 +100,14 @@ CONSUME_COMPLETIONS = Statement(
         " {cross} workpool_pending_completion c ON c.id = k.id"
         " {cross} workpool_in_progress_work p"
         " ON p.work_id = k.work_id AND p.hand_out = k.hand_out WHERE k.status <> ''",
-        "DELETE FROM workpool_in_progress_work WHERE work_id IN"
-        " (SELECT k.work_id FROM {keys} k WHERE k.status <> '')",
-        "DELETE FROM workpool_pending_completion WHERE id IN"
-        " (SELECT k.id FROM {keys} k)",
+        (
+            "DELETE FROM workpool_in_progress_work WHERE work_id IN"
+            " (SELECT k.work_id FROM {keys} k WHERE k.status <> '')"
+        ),
+        (
+            "DELETE FROM workpool_pending_completion WHERE id IN"
+            " (SELECT k.id FROM {keys} k)"
+        ),
     ),
     moving="WITH k AS MATERIALIZED (SELECT * FROM {keys} k),"
     " c AS (DELETE FROM workpool_pending_completion c USING k WHERE c.id = k.id"
@@ -138,8 +142,7 @@ FLAG_CANCELED = _one(
     "work_id uuid",
 )
 DELETE_CANCELATIONS = _one(
-    "DELETE FROM workpool_pending_cancelation"
-    " WHERE id IN (SELECT k.id FROM {keys} k)",
+    "DELETE FROM workpool_pending_cancelation WHERE id IN (SELECT k.id FROM {keys} k)",
     "id bigint",
 )
 _COMPLETED_AS_LOST = (
@@ -151,8 +154,10 @@ END_LOST = Statement(
     steps=(
         _COMPLETED_AS_LOST + " FROM {keys} k"
         " {cross} workpool_in_progress_work p ON p.work_id = k.work_id",
-        "DELETE FROM workpool_in_progress_work"
-        " WHERE work_id IN (SELECT k.work_id FROM {keys} k)",
+        (
+            "DELETE FROM workpool_in_progress_work"
+            " WHERE work_id IN (SELECT k.work_id FROM {keys} k)"
+        ),
     ),
     moving="WITH k AS MATERIALIZED (SELECT * FROM {keys} k),"
     " p AS (DELETE FROM workpool_in_progress_work p USING k"
@@ -204,8 +209,10 @@ DELETE_EXPIRED = Statement(
     keys=("work_id uuid",),
     steps=(
         "DELETE FROM workpool_work WHERE id IN (SELECT k.work_id FROM {keys} k)",
-        "DELETE FROM workpool_completed_work"
-        " WHERE work_id IN (SELECT k.work_id FROM {keys} k)",
+        (
+            "DELETE FROM workpool_completed_work"
+            " WHERE work_id IN (SELECT k.work_id FROM {keys} k)"
+        ),
     ),
 )
 UPDATE_LOOP = _one(

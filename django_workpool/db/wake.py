@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from django.db import Error, connections
@@ -134,14 +135,6 @@ def listener(using: str) -> Polling:
     vendor = connections[using].vendor
     if vendor == "sqlite":
         return DataVersion(using)
-    if vendor == "postgresql" and _has_psycopg3():
+    if vendor == "postgresql" and find_spec("psycopg") is not None:
         return Listening(using)
     return Polling()
-
-
-def _has_psycopg3() -> bool:
-    try:
-        import psycopg  # noqa: F401, PLC0415 - an extra
-    except ImportError:
-        return False
-    return True

@@ -208,11 +208,12 @@ def canceled(assignment: Assignment, worker_id: UUID, now: datetime) -> Ending:
 
 def unstorable(ending: Ending, error: BaseException) -> Ending:
     """Return the ending of a work whose own ending the database refused."""
+    name = type(error).__name__
     return replace(
         ending,
         status=CompletionStatus.ERROR.value,
         return_value=None,
-        error_type=type(error).__name__,
-        error=f"The outcome {ending.status} could not be stored: {type(error).__name__}.",
+        error_type=name,
+        error=f"The outcome {ending.status} could not be stored: {name}.",
         traceback="",
     )

@@ -25,7 +25,9 @@ def declare(using: str, name: str) -> None:
     wanted = options.declared_options(name)
     row = Pool.objects.using(using).filter(pk=name).first()
     if row is not None:
-        wanted = {key: value for key, value in wanted.items() if getattr(row, key) != value}
+        wanted = {
+            key: value for key, value in wanted.items() if getattr(row, key) != value
+        }
         if not wanted:
             return
 
@@ -52,8 +54,7 @@ def insert_missing(using: str, name: str) -> None:
 
 
 def update(using: str, name: str, changes: Mapping[str, Any]) -> None:
-    """Override options, now and until the override is changed; part of the caller's
-    transaction.
+    """Override options until the override is changed, in the caller's transaction.
 
     Raises:
         InvalidOptionError: An unknown option or a bad value; nothing is written.
@@ -90,7 +91,7 @@ def resume(using: str, name: str) -> None:
     )
 
 
-def _set_pause(using: str, name: str, **fields: Any) -> None:  # noqa: ANN401
+def _set_pause(using: str, name: str, **fields: Any) -> None:
     def write() -> None:
         with serial.unit(using):
             row = _locked(using, name)
@@ -144,5 +145,3 @@ def in_force(
 def level_in_force(level: str, overrides: str) -> str:
     """Return the log level in force from the two columns that decide it."""
     return str(options.overrides_of(overrides).get("log_level", level))
-
-

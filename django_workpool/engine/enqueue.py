@@ -95,8 +95,8 @@ def _insert(using: str, works: Sequence[Work]) -> None:
     now = clock.now(using)
     for work in works:
         work.enqueued_at = now
-        work._state.adding = False  # noqa: SLF001 - as if read from this database
-        work._state.db = using  # noqa: SLF001
+        work._state.adding = False
+        work._state.db = using
     for chunk in _chunks(works):
         session.write_rows(
             executor_statements.ENQUEUE,
@@ -120,5 +120,3 @@ def _chunks(works: Sequence[Work]) -> Iterator[list[Work]]:
         chunk.append(work)
         size += len(work.fn_args)
     yield chunk
-
-

@@ -7,7 +7,6 @@ not when it is registered: a rolled-back savepoint drops a hook.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,7 @@ from django_workpool.failpoints import failpoint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime, timedelta
 
     from django_workpool.models import Work
 
@@ -59,9 +59,7 @@ def on_commit(using: str, pool: str, works: Sequence[Work] = ()) -> None:
     transaction.on_commit(hook, using=using, robust=True)
 
 
-def _after_commit(
-    hooks: _Hooks, using: str, pool: str, works: Sequence[Work]
-) -> None:
+def _after_commit(hooks: _Hooks, using: str, pool: str, works: Sequence[Work]) -> None:
     hooks.has_run = True
     is_first = pool not in hooks.levels
     if is_first:
@@ -99,7 +97,7 @@ def kick(using: str, pool: str) -> None:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A pool that the backstop found: something waits, or its loop said it would pass."""
+    """A pool that the backstop found, with its reasons to be looked at."""
 
     pool: str
     has_rows: bool

@@ -66,7 +66,8 @@ def load(
     cancelations = _cancelations(session, pool)
     if is_locked:
         in_progress = {row.work_id for row in running}
-        named = {entry.work_id for entry in (*completions, *cancelations)}
+        named = {entry.work_id for entry in completions}
+        named |= {request.work_id for request in cancelations}
         unavailable |= _lock(session, (named & in_progress) - orphans)
     due = _due(session, pool, _head_limit(options, running, completions))
     return (
@@ -90,7 +91,9 @@ def load(
 
 def _running(session: Session, pool: str) -> tuple[Running, ...]:
     return tuple(
-        Running(to_uuid(work), number, attempt, to_uuid(worker), lane, place, bool(flag))
+        Running(
+            to_uuid(work), number, attempt, to_uuid(worker), lane, place, bool(flag)
+        )
         for work, number, attempt, worker, lane, place, flag in session.rows(
             statements.IN_PROGRESS, pool=pool
         )
@@ -109,7 +112,8 @@ def _pool_and_workers(
         rows = session.rows(statements.POOL_AND_WORKERS, pool=pool)
     options = declare.in_force(session.using, pool, rows[0][:6])
     now = to_time(rows[0][6], session.using) or datetime.now(tz=UTC)
-    executing, ended = [], []
+    executing: list[Executing] = []
+    ended: list[Ended] = []
     for row in rows:
         if row[8] is None:
             continue
@@ -161,7 +165,7 @@ def _orphans(running: Iterable[Running], ended: Iterable[Ended]) -> frozenset[UU
 
 
 def _lock(session: Session, works: Iterable[UUID]) -> frozenset[UUID]:
-    """Lock in-progress rows; return those that somebody else holds or has taken (R2)."""
+    """Lock in-progress rows; return those that somebody holds or has taken (R2)."""
     wanted = sorted(works)
     if not wanted or not session.dialect.has_row_locks:
         return frozenset()
@@ -196,7 +200,9 @@ def _completions(
 
 def _cancelations(session: Session, pool: str) -> tuple[Cancelation, ...]:
     rows = session.rows(statements.CANCELATIONS, pool=pool, limit=MAX_CANCELATIONS)
-    return tuple(Cancelation(number, to_uuid(work), start) for number, work, start in rows)
+    return tuple(
+        Cancelation(number, to_uuid(work), start) for number, work, start in rows
+    )
 
 
 def _head_limit(
@@ -228,5 +234,3 @@ def _lost(session: Session, orphans: frozenset[UUID]) -> dict[UUID, Lost]:
     keys = to_keys(((work,) for work in sorted(orphans)), session.using)
     rows = session.rows(statements.LOST_WORKS, keys=keys)
     return {to_uuid(work): Lost(kind, deaths) for work, kind, deaths in rows}
-
-

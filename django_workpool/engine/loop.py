@@ -12,13 +12,14 @@ from django_workpool.engine import phases
 from django_workpool.engine.load import load
 from django_workpool.failpoints import failpoint
 from django_workpool.logs import PhaseTimer
-from django_workpool.planner.plan import Plan, plan
+from django_workpool.planner.plan import plan
 
 if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
     from django_workpool.planner.due import Next
+    from django_workpool.planner.steps import Plan
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,7 @@ def run_pass(using: str, pool: str, runner_id: UUID | None = None) -> Passed | N
         failpoint("pass.before_commit")
     failpoint("pass.after_commit")
     timer.show(pool, snapshot.pool.log_level)
-    return Passed(
-        pool, generation, decided, applied, decided.next, timer.elapsed_ms()
-    )
+    return Passed(pool, generation, decided, applied, decided.next, timer.elapsed_ms())
 
 
 def has_something_to_do(using: str, pool: str) -> bool:

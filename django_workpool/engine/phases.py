@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
-    from django_workpool.db.session import Session
-    from django_workpool.db.session import Statement
-    from django_workpool.planner.plan import Loss, Plan
+    from django_workpool.db.session import Session, Statement
+    from django_workpool.planner.steps import Loss, Plan
 
 MAX_EXPIRED = 200
 
@@ -60,7 +59,12 @@ def complete(session: Session, pool: str, plan: Plan) -> None:
 
 def cancel(session: Session, plan: Plan, applied: Applied, now: datetime) -> None:
     """Phase 2: what waits ends canceled, what runs is flagged."""
-    _move(session, statements.CANCEL_PENDING, [(start,) for start, _ in plan.canceled], now)
+    _move(
+        session,
+        statements.CANCEL_PENDING,
+        [(start,) for start, _ in plan.canceled],
+        now,
+    )
     applied.ended += [
         (work_id, CompletionStatus.CANCELED.value) for _, work_id in plan.canceled
     ]

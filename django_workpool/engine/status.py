@@ -143,7 +143,7 @@ def _id_or_none(work: Work | UUID | str) -> UUID | None:
 
 
 def _first(model: type[Model], field: str) -> Subquery:
-    rows = model._default_manager.filter(work_id=OuterRef("pk"))  # noqa: SLF001
+    rows = model._default_manager.filter(work_id=OuterRef("pk"))
     return Subquery(rows.values(field)[:1])
 
 
@@ -174,11 +174,10 @@ def _status(using: str, row: dict[str, Any]) -> WorkStatus:
         kind=str(row["kind"]),
         previous_attempts=row["previous_attempts"],
         completion_status=row["completion_status"],
-        cancel_requested=not is_completed and bool(row["is_flagged"] or row["is_asked"]),
+        cancel_requested=not is_completed
+        and bool(row["is_flagged"] or row["is_asked"]),
         enqueued_at=clock.as_utc(row["enqueued_at"], using),
         run_at=moment("due_at"),
         started_at=moment("begun_at" if is_completed else "handed_out_at"),
         completed_at=moment("ended_at"),
     )
-
-

@@ -76,4 +76,4 @@ def forget_ended(using: str) -> None:
         state__in=(WorkerState.DEAD, WorkerState.STOPPED),
         ended_at__lt=clock.now(using) - KEPT,
     )
-    retry.retried(lambda: old.delete(), using=using)
+    retry.retried(old.delete, using=using)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Executor(Protocol):
-    """Told after the commit of each pass; rows decide, so a lost word costs time only."""
+    """Told after the commit of a pass; rows decide, a lost word costs time only."""
 
     def hand_out(self, passed: Passed) -> None:
         """Wake the workers that were given works, flags or news by *passed*."""

@@ -16,7 +16,7 @@ from django_workpool.runner.invoke import Invocation, invoke, invoke_async
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from django_workpool.engine.complete import Assignment, Ending
+    from django_workpool.engine.complete import Assignment, Ending, Fetched
     from django_workpool.engine.loop import Passed
 
 ROOM = 100_000
@@ -59,10 +59,13 @@ class InlineExecutor:
         return [
             assignment
             for assignment in fetched.new
-            if not self._is_canceled(assignment, is_canceled=fetched.held[assignment.key])
+            if not self._is_canceled(
+                assignment, is_canceled=fetched.held[assignment.key]
+            )
         ]
 
-    def _is_canceled(self, assignment: Assignment, *, is_canceled: bool) -> bool:
+    def _ends_canceled(self, assignment: Assignment, fetched: Fetched) -> bool:
+        is_canceled = fetched.held[assignment.key]
         if is_canceled:
             end = complete.canceled(assignment, self.worker.pk, self._clock.now())
             self.finish(end)
@@ -76,7 +79,7 @@ class InlineExecutor:
         return len(assignments)
 
     def execute(self, assignment: Assignment) -> Ending | None:
-        """Run one work; its completion is not written yet, unless it is a mutation's."""
+        """Run one work; its completion is not written yet, but for a mutation."""
         invocation = Invocation(
             using=self.using,
             worker_id=self.worker.pk,

@@ -15,7 +15,7 @@ from django_workpool.models.pending import PendingStart
 
 
 def _rows(model: type[models.Model]) -> models.QuerySet[models.Model]:
-    return model._default_manager.filter(work_id=OuterRef("pk"))  # noqa: SLF001
+    return model._default_manager.filter(work_id=OuterRef("pk"))
 
 
 class WorkQuerySet(QueueQuerySet["Work"]):
@@ -33,7 +33,8 @@ class WorkQuerySet(QueueQuerySet["Work"]):
         """Keep the ended works, or only those that ended as *status*.
 
         Args:
-            status: ``success``, ``error``, ``canceled`` or ``timeout``; ``None`` for all.
+            status: ``success``, ``error``, ``canceled`` or ``timeout``; ``None`` for
+            all.
         """
         rows = _rows(CompletedWork)
         if status is not None:

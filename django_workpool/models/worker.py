@@ -27,7 +27,7 @@ class Worker(models.Model):
     state = models.CharField(max_length=10, choices=WorkerState.choices)
     last_exit = models.CharField(max_length=255, default="", blank=True)
     # JSON list of [work id, hand-out] that had begun at the death; null means all.
-    begun = models.TextField(null=True)  # noqa: DJ001
+    begun = models.TextField(null=True)  # noqa: DJ001 - None is no list
     marks_path = models.CharField(max_length=1024, default="", blank=True)
     started_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
@@ -38,7 +38,9 @@ class Worker(models.Model):
         db_table = "workpool_worker"
         indexes = (
             # The living, and the recently dead: statements.POOL_AND_WORKERS, cleanup.
-            models.Index(fields=("state", "ended_at"), name="workpool_worker_state_idx"),
+            models.Index(
+                fields=("state", "ended_at"), name="workpool_worker_state_idx"
+            ),
         )
 
     def __str__(self) -> str:

@@ -164,9 +164,7 @@ PREDICATES: tuple[Predicate, ...] = (
     Predicate(
         "slots",
         lambda _work, state: (
-            state.free_slots > 0
-            and state.started < MAX_STARTS
-            and not state.is_closed
+            state.free_slots > 0 and state.started < MAX_STARTS and not state.is_closed
         ),
         _slots,
         is_general=True,

@@ -172,9 +172,7 @@ def _recover(draft: _Draft) -> None:
             if begun:
                 draft.restarted.append(row.work_id)
         else:
-            status = (
-                CompletionStatus.CANCELED if is_flagged else CompletionStatus.ERROR
-            )
+            status = CompletionStatus.CANCELED if is_flagged else CompletionStatus.ERROR
             draft.lost.append(
                 Loss(
                     work_id=row.work_id,

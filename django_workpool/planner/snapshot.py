@@ -108,7 +108,8 @@ class Snapshot:
     """One pool as a pass read it.
 
     ``unavailable`` holds works whose in-progress row another transaction holds or has
-    taken away: this pass leaves them, and every request that concerns them, to the next.
+    taken away: this pass leaves them, and every request that concerns them, to the
+    next.
     """
 
     pool: PoolOptions

@@ -1,4 +1,4 @@
-"""A thread that sends events and signals of ended works: no slot waits for receivers."""
+"""A thread that tells of ended works: no slot waits for receivers of signals."""
 
 from __future__ import annotations
 

@@ -1,16 +1,18 @@
 """The socket pair between a runner and its own worker: length-prefixed JSON (R37).
 
-Messages are hints; the rows decide.  So sending never blocks: what does not fit into the
-socket waits here for the next chance.
+Messages are hints; the rows decide.  So sending never blocks: what does not fit into
+the socket waits here for the next chance.
 """
 
 from __future__ import annotations
 
 import json
-import socket
 import struct
 import threading
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import socket
 
 _LENGTH: Final = struct.Struct("<I")
 Message = dict[str, Any]
@@ -21,7 +23,7 @@ class Channel:
 
     def __init__(self, sock: socket.socket) -> None:
         """Take over *sock*."""
-        sock.setblocking(False)
+        sock.setblocking(False)  # noqa: FBT003 - its name says it
         self._socket = sock
         self._outgoing = bytearray()
         self._incoming = bytearray()

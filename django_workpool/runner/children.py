@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from django_workpool.engine.complete import Key
-    from django_workpool.runner.worker import Config
+    from django_workpool.runner.config import Config
 
 # The path of this process, so that a worker finds what its runner found.
 _CODE = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
-    " from django_workpool.runner.worker import main;"
+    " from django_workpool.runner.bootstrap import main;"
     " main(int(sys.argv[2]), sys.argv[3])"
 )
 
@@ -44,7 +44,7 @@ class Child:
         self.marks_path = Path(config.marks_path)
         ours, theirs = socket.socketpair()
         with theirs:
-            self.process = subprocess.Popen(
+            self.process = subprocess.Popen(  # noqa: S603 - our own command line
                 [
                     sys.executable,
                     "-c",

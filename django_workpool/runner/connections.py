@@ -1,7 +1,7 @@
 """Give the next work a clean connection, and keep a clean one open.
 
-What a function may leave behind: an open transaction, a broken or closed session, session
-variables, temporary tables, locks.  Whatever cannot be proven clean is closed.
+What a function may leave behind: an open transaction, a broken or closed session,
+session variables, temporary tables, locks.  Whatever cannot be proven clean is closed.
 """
 
 from __future__ import annotations
@@ -34,8 +34,12 @@ _HARMFUL = re.compile(
 
 
 def _watch(
-    execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any  # noqa: ANN401, FBT001
-) -> Any:  # noqa: ANN401 - the signature of an execute wrapper
+    execute: Callable[..., Any],
+    sql: Any,
+    params: Any,
+    many: bool,  # noqa: FBT001 - the signature of an execute wrapper
+    context: Any,
+) -> Any:
     text = sql if isinstance(sql, str) else "?"
     if not _HARMLESS.match(text) or _HARMFUL.search(text):
         setattr(context["connection"], _FLAG, True)

@@ -60,7 +60,7 @@ class Invocation:
             is_canceled=self.is_canceled,
         )
 
-    def succeeded(self, text: str, started_at: datetime, **more: Any) -> Ending:  # noqa: ANN401
+    def succeeded(self, text: str, started_at: datetime, **more: Any) -> Ending:
         """Return the ending of a function that returned *text*."""
         return Ending(
             assignment=self.assignment,

@@ -132,5 +132,3 @@ class Lanes:
             thread.join(timeout=1)
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
-
-

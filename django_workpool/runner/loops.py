@@ -1,7 +1,7 @@
 """The thread that makes passes: which pool, when, and when it may sleep.
 
-Kicks name a pool, the backstop finds what no kick named, and a scheduled pool has its own
-time.  A pool sleeps only after a second look found nothing (protocol R34).
+Kicks name a pool, the backstop finds what no kick named, and a scheduled pool has its
+own time.  A pool sleeps only after a second look found nothing (protocol R34).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Loops:
         self._bell.ring()
 
     def finish(self) -> None:
-        """Wait until nothing more can be done without a worker, some seconds at most."""
+        """Wait, some seconds at most, until nothing is left to do without workers."""
         self._is_calm.clear()
         self.look()
         self._is_calm.wait(LAST_PASSES)
@@ -120,7 +120,9 @@ class Loops:
                 logger.exception("A pass failed")
             retry.forget_broken(self.using)
             self._backstop_at = 0.0
-            self._bell_wait(min(LONGEST_ERROR_WAIT, ERROR_WAIT * 2 ** min(self._errors, 8)))
+            self._bell_wait(
+                min(LONGEST_ERROR_WAIT, ERROR_WAIT * 2 ** min(self._errors, 8))
+            )
 
     def _gather(self, listener: wake.Polling) -> None:
         """Wait for a reason to pass, unless there is one, and collect the reasons."""

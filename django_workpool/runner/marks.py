@@ -10,13 +10,14 @@ from __future__ import annotations
 import mmap
 import struct
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from django_workpool.failpoints import failpoint
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from django_workpool.engine.complete import Key
 
 # flag (1 byte), padding, work id, hand-out
@@ -66,7 +67,7 @@ class Marks:
 
 
 def read(path: Path) -> list[Key] | None:
-    """Return what had begun; ``None`` if that cannot be told, so all counts as begun."""
+    """Return what had begun; ``None`` if that cannot be told: all counts then."""
     try:
         content = path.read_bytes()
     except OSError:

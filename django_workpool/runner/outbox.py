@@ -81,5 +81,3 @@ class Outbox:
             ending = complete.unstorable(ending, error)
             complete.write(self._using, [ending])
         return ending
-
-

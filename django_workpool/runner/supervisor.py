@@ -20,9 +20,9 @@ from django_workpool.db import retry
 from django_workpool.engine import kick, workers
 from django_workpool.executors.local import LocalExecutor
 from django_workpool.runner.children import Child
+from django_workpool.runner.config import Config
 from django_workpool.runner.loops import Loops
 from django_workpool.runner.waiting import Bell, wait
-from django_workpool.runner.worker import Config
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -106,7 +106,7 @@ class Supervisor:
                 signal.signal(number, handler)
         return self._exit_code
 
-    # --- heard from elsewhere ----------------------------------------------------------
+    # --- heard from elsewhere ------------------------------------------------------
 
     def _hear_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._signals += 1
@@ -124,7 +124,7 @@ class Supervisor:
             if child.is_ready
         }
 
-    # --- the main thread ---------------------------------------------------------------
+    # --- the main thread -----------------------------------------------------------
 
     def _is_finished(self) -> bool:
         return self._stop_at is not None and not self._children and not self._gone
@@ -160,7 +160,7 @@ class Supervisor:
             try:
                 child = Child(worker_id, self._config(worker_id))
             except OSError as error:
-                logger.error("A worker cannot be started: %s", error)  # noqa: TRY400
+                logger.error("A worker cannot be started: %s", error)  # noqa: TRY400 - no trace helps
                 self._delay_start()
                 return
             self._children[worker_id] = child
@@ -271,7 +271,7 @@ class Supervisor:
             self._tell_ready(self._loops.wake_up if self._loops is not None else "none")
 
     def _end(self) -> None:
-        """Consume the last completions, so that a clean stop leaves nothing half done."""
+        """Consume the last completions: a clean stop leaves nothing half done."""
         if self._loops is not None:
             self._loops.finish()
             self._loops.stop()

@@ -51,7 +51,7 @@ class Bell:
 
 
 def wait(descriptors: Iterable[int], seconds: float) -> list[int]:
-    """Wait until a descriptor is readable, *seconds* at most; return the readable ones."""
+    """Wait *seconds* at most for readable descriptors; return these."""
     poller = select.poll()
     for descriptor in descriptors:
         poller.register(descriptor, select.POLLIN)

@@ -1,54 +1,42 @@
-"""A worker process: one I/O thread (this one), lanes for functions.
-
-Started clean by its runner, it dies with it: by the parent-death signal, and by the end of
-the socket (protocol R27).
-"""
+"""A worker process: one I/O thread (this one), lanes for functions."""
 
 from __future__ import annotations
 
-import ctypes
 import json
 import logging
 import os
-import signal
-import socket
-import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django_workpool.runner.channel import Channel
+from django.db import Error
+
+from django_workpool.choices import CompletionStatus, WorkerState
+from django_workpool.db import retry
+from django_workpool.db.clock import CarriedClock
+from django_workpool.engine import workers
+from django_workpool.failpoints import failpoint
+from django_workpool.models import Worker as Row
+from django_workpool.runner.announcer import Announcer
+from django_workpool.runner.intake import PATIENCE, Intake, Stage
+from django_workpool.runner.lanes import Lanes
+from django_workpool.runner.marks import Marks
+from django_workpool.runner.outbox import Outbox
 from django_workpool.runner.waiting import Bell, wait
 
 if TYPE_CHECKING:
     from django_workpool.engine.complete import Ending, Fetched
+    from django_workpool.runner.channel import Channel
+    from django_workpool.runner.config import Config
     from django_workpool.runner.intake import Held
 
 logger = logging.getLogger("django_workpool.runner")
 
-PR_SET_PDEATHSIG = 1
 # Completions that wait for the database may be so many before new works wait for them.
 MARKS_MARGIN = 1024
 ERROR_WAIT = 0.1
 LONGEST_ERROR_WAIT = 2.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Config:
-    """What the runner tells a worker at its start."""
-
-    worker_id: str
-    runner_id: str
-    runner_pid: int
-    using: str
-    pools: list[str]
-    threads: int
-    coroutines: int
-    poll: float
-    marks_path: str
-    verbosity: int
 
 
 class Worker:
@@ -56,13 +44,6 @@ class Worker:
 
     def __init__(self, config: Config, channel: Channel) -> None:
         """Build the parts; nothing is fetched before ``run``."""
-        from django_workpool.db.clock import CarriedClock
-        from django_workpool.runner.announcer import Announcer
-        from django_workpool.runner.intake import Intake
-        from django_workpool.runner.lanes import Lanes
-        from django_workpool.runner.marks import Marks
-        from django_workpool.runner.outbox import Outbox
-
         self.config = config
         self.channel = channel
         self.using = config.using
@@ -94,11 +75,9 @@ class Worker:
         self.fetched_at = 0.0
         self.errors = 0
 
-    # --- called in lanes ---------------------------------------------------------------
+    # --- called in lanes -----------------------------------------------------------
 
     def _end(self, held: Held, ending: Ending | None) -> None:
-        from django_workpool.runner.intake import Stage
-
         if ending is None:
             self.marks.clear(held.assignment.key)
             held.stage = Stage.DONE
@@ -107,10 +86,7 @@ class Worker:
             self.outbox.put(ending)
 
     def _written(self, endings: list[Ending]) -> None:
-        """Completions are committed: only now their marks go, and the loop is kicked."""
-        from django_workpool.choices import CompletionStatus
-        from django_workpool.runner.intake import Stage
-
+        """Completions are committed: now their marks go, and the loop is kicked."""
         self.channel.send(
             "written", pools=sorted({ending.assignment.pool for ending in endings})
         )
@@ -127,12 +103,10 @@ class Worker:
         if self.is_draining:
             self.bell.ring()
 
-    # --- the I/O thread ----------------------------------------------------------------
+    # --- the I/O thread ------------------------------------------------------------
 
     def run(self) -> int:
         """Work until the runner says stop, or is gone."""
-        from django_workpool.failpoints import failpoint
-
         self._register()
         failpoint("worker.ready")
         self.channel.send("ready")
@@ -146,9 +120,6 @@ class Worker:
         return 0
 
     def _register(self) -> None:
-        from django_workpool.engine.workers import register
-        from django_workpool.models import Worker as Row
-
         config = self.config
         row = Row(
             id=self.id,
@@ -159,7 +130,7 @@ class Worker:
             coroutines=config.coroutines,
             marks_path=config.marks_path,
         )
-        register(self.using, row)
+        workers.register(self.using, row)
 
     def _is_finished(self) -> bool:
         return self.intake.is_idle() and not len(self.outbox)
@@ -174,7 +145,7 @@ class Worker:
             seconds = max(0.0, self.fetched_at + self.config.poll - time.monotonic())
             waiting = self.intake.waiting_since()
             if waiting is not None:
-                seconds = min(seconds, max(0.0, waiting + 0.26 - time.monotonic()))
+                seconds = min(seconds, max(0.0, waiting + PATIENCE - time.monotonic()))
         ready = wait([self.channel.fileno(), self.bell.fileno()], seconds)
         self.bell.answer()
         if self.channel.fileno() in ready:
@@ -197,19 +168,13 @@ class Worker:
             os._exit(0)
 
     def _drain(self) -> None:
-        from django_workpool.choices import WorkerState
-        from django_workpool.engine.workers import set_state
-
         self.is_draining = True
         try:
-            set_state(self.using, self.id, WorkerState.DRAINING)
+            workers.set_state(self.using, self.id, WorkerState.DRAINING)
         except Exception:  # noqa: BLE001 - the exit writes the last state anyway
             logger.warning("The state draining could not be written")
 
     def _turn(self) -> None:
-        from django.db import Error
-
-        from django_workpool.db import retry
 
         try:
             self.outbox.flush()
@@ -233,36 +198,3 @@ class Worker:
         self.clock.set(fetched.now)
         if self.is_draining:
             self.intake.give_back(everything=True)
-
-
-def die_with(parent: int) -> None:
-    """Ask the kernel to kill this process when its runner's main thread is gone."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    # It may have died before the signal was armed.
-    if os.getppid() != parent:
-        os._exit(1)
-
-
-def main(descriptor: int, text: str) -> None:
-    """Run a worker on the socket *descriptor*; called by the runner's command line."""
-    config = Config(**json.loads(text))
-    # Ctrl-C reaches the whole group, and the runner decides.  Handlers, unlike ignored
-    # signals, are not inherited by what functions start.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
-    die_with(config.runner_pid)
-    import django
-
-    django.setup()
-    from django_workpool import conf, failpoints
-    from django_workpool.runner.output import log_to_stderr
-
-    log_to_stderr(config.verbosity)
-    failpoints.arm("worker", is_allowed=conf.get_settings().allow_failpoints)
-    channel = Channel(socket.socket(fileno=descriptor))
-    status = Worker(config, channel).run()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # Threads that functions left behind must not hold up the end.
-    os._exit(status)

@@ -10,8 +10,7 @@ import asyncio
 import os
 import signal
 import time
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db import connection, transaction
 from django.utils import timezone, translation
@@ -19,6 +18,9 @@ from django.utils import timezone, translation
 from django_workpool import action, current_work, mutation
 from tests.app.models import Counter, Effect
 from tests.journal import directory, journaled, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 POLL = 0.005
 
@@ -133,7 +135,7 @@ def whoami() -> dict[str, Any]:
 
 
 @mutation
-def effect(what: str = "done", fails: bool = False, seconds: float = 0) -> str:  # noqa: FBT001, FBT002
+def effect(what: str = "done", fails: bool = False, seconds: float = 0) -> str:  # noqa: FBT002
     """Leave one row, or none if it fails."""
     with journaled():
         _effect(what)
@@ -187,7 +189,7 @@ def mutation_die_once(name: str = "once") -> str:
 
 
 @mutation
-def hooked(fails: bool = False) -> None:  # noqa: FBT001, FBT002
+def hooked(fails: bool = False) -> None:  # noqa: FBT002
     """Register a hook that witnesses the commit."""
     with journaled():
         me = _me()

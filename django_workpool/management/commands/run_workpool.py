@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # Threads cost nothing before they are needed, and the limits of the pools decide.
 DEFAULT_THREADS = 32
+LONGEST_SHUTDOWN = 86_400
 
 HELP = """Run works: passes of the main loops, and workers that execute functions.
 
@@ -34,7 +35,7 @@ Examples:
   manage.py run_workpool --processes 2 --threads 8
   manage.py run_workpool --pools emails,scrape --drain
 
-Every option can also be set as WORKPOOL_<OPTION>, in the settings or the environment."""
+Each option can also be set as WORKPOOL_<OPTION>, by settings or environment."""
 
 
 def _count(low: int, high: int) -> Callable[[str], int]:
@@ -58,11 +59,11 @@ def _names(text: str) -> tuple[str, ...]:
 def _seconds(text: str) -> timedelta:
     try:
         seconds = float(text)
-        if not 0 <= seconds <= 86_400:
-            raise ValueError
     except ValueError:
-        msg = f"{text!r} is not a number of seconds from 0 to 86400"
-        raise ArgumentTypeError(msg) from None
+        seconds = -1.0
+    if not 0 <= seconds <= LONGEST_SHUTDOWN:
+        msg = f"{text!r} is not a number of seconds from 0 to {LONGEST_SHUTDOWN}"
+        raise ArgumentTypeError(msg)
     return timedelta(seconds=seconds)
 
 
