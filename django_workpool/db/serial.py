@@ -47,11 +47,11 @@ def pass_unit(using: str) -> Iterator[None]:
     connection = connections[using]
     owns = not connection.in_atomic_block
     with unit(using):
-        if connection.vendor == "postgresql":
-            level = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;" if owns else ""
+        # Inside a transaction of a test's they would outlast the pass.
+        if connection.vendor == "postgresql" and owns:
             with connection.cursor() as cursor:
                 cursor.execute(
-                    f"{level}"
+                    "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;"
                     f"SET LOCAL statement_timeout = {LIMIT_MS};"
                     f"SET LOCAL lock_timeout = {LIMIT_MS};"
                     f"SET LOCAL idle_in_transaction_session_timeout = {LIMIT_MS};"

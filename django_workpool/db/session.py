@@ -58,13 +58,18 @@ class Session:
 
     def write(self, statement: Statement, **params: object) -> int:
         """Run all steps of a statement; return the row count of the last one."""
+        return self._run(statement, params)[0]
+
+    def _run(
+        self, statement: Statement, params: dict[str, object]
+    ) -> tuple[int, list[tuple[Any, ...]]]:
+        """Return count and rows of the last step; rows only if it returns any."""
         prepared = self._params(params)
-        count = 0
         with connections[self.using].cursor() as cursor:
             for text in texts(statement, self.dialect):
                 cursor.execute(text, prepared)
-                count = cursor.rowcount
-        return count
+            returns = cursor.description is not None
+            return cursor.rowcount, cursor.fetchall() if returns else []
 
     def write_rows(
         self, statement: Statement, rows: Iterable[Sequence[object]], **params: object
@@ -75,16 +80,23 @@ class Session:
             return 0
         return self.write(statement, keys=to_keys(keys, self.using), **params)
 
+    def write_returning(
+        self, statement: Statement, rows: Iterable[Sequence[object]], **params: object
+    ) -> list[tuple[Any, ...]]:
+        """Run a statement over *rows*; return what it returns, if the vendor can."""
+        keys = to_keys(rows, self.using)
+        return self._run(statement, {"keys": keys, **params})[1]
+
     def now(self) -> datetime:
         """Return the database's time."""
         return clock.now(self.using)
 
     def _params(self, params: dict[str, object]) -> dict[str, Any]:
-        params.setdefault("now", self._clock())
+        params.setdefault("now", self.own_time())
         return {key: to_parameter(value, self.using) for key, value in params.items()}
 
-    def _clock(self) -> datetime | None:
-        """Return the time to write, or None where the database has its own."""
+    def own_time(self) -> datetime | None:
+        """Return the time to write, or ``None`` where the database knows it."""
         time = clock.injected()
         if time is None and self.dialect.vendor == "sqlite":
             return clock.host_now()

@@ -200,6 +200,60 @@ START = Statement(
     " s.worker_id, s.lane, s.place, %(now)s, {false}, s.id, s.rank, s.run_at"
     " FROM s JOIN workpool_work w ON w.id = s.work_id",
 )
+# A row that cannot be moved ends its work as error, unless that has ended or is
+# elsewhere, and goes: it must never wedge the loop (protocol R8).
+_COMPLETED_AS_POISON = (
+    _COMPLETED + "SELECT {s}.work_id, {s}.pool, 'error', NULL, 'WorkpoolError',"
+    " 'A row of this work could not be moved; the log says why.', '', 0, NULL, NULL,"
+    " %(now)s"
+)
+_NOT_ELSEWHERE = (
+    " AND NOT EXISTS (SELECT 1 FROM {table} x WHERE x.work_id = {s}.work_id)"
+)
+
+
+def _poison(alias: str, source: str, *others: str) -> str:
+    elsewhere = "".join(
+        _NOT_ELSEWHERE.format(table=table, s=alias)
+        for table in ("workpool_completed_work", *others)
+    )
+    return f"{_COMPLETED_AS_POISON.format(s=alias)} {source}{elsewhere}"
+
+
+DROP_COMPLETION = Statement(
+    keys=CONSUME_COMPLETIONS.keys,
+    steps=(
+        _poison(
+            "c",
+            "FROM {keys} k {cross} workpool_pending_completion c ON c.id = k.id"
+            " WHERE k.status <> ''",
+        ),
+        *CONSUME_COMPLETIONS.steps[1:],
+    ),
+)
+DROP_START = Statement(
+    keys=("id bigint",),
+    steps=(
+        _poison(
+            "s",
+            "FROM {keys} k {cross} workpool_pending_start s ON s.id = k.id WHERE 1 = 1",
+            "workpool_in_progress_work",
+        ),
+        CANCEL_PENDING.steps[1],
+    ),
+)
+DROP_RUNNING = Statement(
+    keys=("work_id uuid",),
+    steps=(
+        _poison(
+            "p",
+            "FROM {keys} k {cross} workpool_in_progress_work p ON p.work_id = k.work_id"
+            " WHERE 1 = 1",
+            "workpool_pending_start",
+        ),
+        END_LOST.steps[1],
+    ),
+)
 EXPIRED = _one(
     "SELECT work_id FROM workpool_completed_work"
     " WHERE pool = %(pool)s AND completed_at <= %(before)s"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from django_workpool import arguments, registry
 from django_workpool.compat import uuid7
 from django_workpool.db import clock, executor_statements, retry, serial
+from django_workpool.db.dialect import to_time
 from django_workpool.db.session import Session
 from django_workpool.engine import kick
 from django_workpool.exceptions import InvalidOptionError
@@ -92,13 +93,10 @@ def _check_name(name: object) -> str | None:
 def _insert(using: str, works: Sequence[Work]) -> None:
     session = Session(using)
     first = works[0]
-    now = clock.now(using)
-    for work in works:
-        work.enqueued_at = now
-        work._state.adding = False
-        work._state.db = using
+    # One time for all: the database's, which the first chunk brings back.
+    now = session.own_time()
     for chunk in _chunks(works):
-        session.write_rows(
+        rows = session.write_returning(
             executor_statements.ENQUEUE,
             [(work.pk, work.fn_args) for work in chunk],
             pool=first.pool,
@@ -107,6 +105,11 @@ def _insert(using: str, works: Sequence[Work]) -> None:
             fn_name=first.fn_name,
             now=now,
         )
+        now = now or to_time(rows[0][0], using)
+    for work in works:
+        work.enqueued_at = now or clock.now(using)
+        work._state.adding = False
+        work._state.db = using
 
 
 def _chunks(works: Sequence[Work]) -> Iterator[list[Work]]:

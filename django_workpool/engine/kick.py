@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import connections, transaction
 
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from django_workpool.models import Work
 
 _ATTRIBUTE = "_workpool_hooks"
-_synced: set[tuple[str, str]] = set()
+# What was last declared, by alias and pool: a handle may add options later.
+_synced: dict[tuple[str, str], dict[str, Any]] = {}
 
 
 @dataclass
@@ -77,9 +78,10 @@ def _after_commit(hooks: _Hooks, using: str, pool: str, works: Sequence[Work]) -
 def _read(using: str, pool: str) -> tuple[str, bool, bool]:
     """Return level, is the loop awake, is it saturated; declare the pool if needed."""
     rows = Session(using).rows(executor_statements.KICK, pool=pool)
-    if not rows or (using, pool) not in _synced:
+    wanted = options.declared_options(pool)
+    if not rows or _synced.get((using, pool)) != wanted:
         declare(using, pool)
-        _synced.add((using, pool))
+        _synced[using, pool] = wanted
         rows = Session(using).rows(executor_statements.KICK, pool=pool)
     level, overrides, state, is_saturated = rows[0]
     is_awake = state == LoopState.RUNNING
@@ -104,6 +106,7 @@ class Waiting:
     state: str | None
     run_at: datetime | None
     has_expired: bool
+    has_running: bool
 
     def is_overdue(self, now: datetime) -> bool:
         """Say whether somebody should look at this pool."""
@@ -127,8 +130,9 @@ def overview(using: str) -> list[Waiting]:
             state=state,
             run_at=to_time(run_at, using),
             has_expired=_has_expired(using, ttl, overrides, oldest, now),
+            has_running=bool(runs),
         )
-        for pool, waits, state, run_at, ttl, overrides, oldest in session.rows(
+        for pool, waits, runs, state, run_at, ttl, overrides, oldest in session.rows(
             executor_statements.BACKSTOP
         )
     ]

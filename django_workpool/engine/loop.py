@@ -114,7 +114,7 @@ def _apply(
 ) -> phases.Applied:
     applied = phases.Applied()
     with timer.phase("completions"):
-        phases.complete(session, pool, decided)
+        phases.complete(session, pool, decided, now)
     with timer.phase("cancelations"):
         phases.cancel(session, decided, applied, now)
     with timer.phase("recovery"):

@@ -43,7 +43,7 @@ class Applied:
     ended: list[tuple[UUID, str]] = field(default_factory=list)
 
 
-def complete(session: Session, pool: str, plan: Plan) -> None:
+def complete(session: Session, pool: str, plan: Plan, now: datetime) -> None:
     """Phase 1: completions become terminal records and free their slots."""
     for entry in plan.completions:
         if not entry.status:
@@ -53,18 +53,15 @@ def complete(session: Session, pool: str, plan: Plan) -> None:
             )
     failpoint("completions.mid")
     rows = [(e.id, e.work_id, e.hand_out, e.status) for e in plan.completions]
-    _move(session, statements.CONSUME_COMPLETIONS, rows)
+    consume = statements.CONSUME_COMPLETIONS
+    _move(session, consume, rows, now, statements.DROP_COMPLETION)
     failpoint("completions.end")
 
 
 def cancel(session: Session, plan: Plan, applied: Applied, now: datetime) -> None:
     """Phase 2: what waits ends canceled, what runs is flagged."""
-    _move(
-        session,
-        statements.CANCEL_PENDING,
-        [(start,) for start, _ in plan.canceled],
-        now,
-    )
+    rows = [(start,) for start, _ in plan.canceled]
+    _move(session, statements.CANCEL_PENDING, rows, now, statements.DROP_START)
     applied.ended += [
         (work_id, CompletionStatus.CANCELED.value) for _, work_id in plan.canceled
     ]
@@ -81,10 +78,12 @@ def cancel(session: Session, plan: Plan, applied: Applied, now: datetime) -> Non
 
 def recover(session: Session, plan: Plan, applied: Applied, now: datetime) -> None:
     """Phase 3: works of dead workers are lost, or go back to their old place."""
-    _move(session, statements.END_LOST, [_lost_row(loss) for loss in plan.lost], now)
+    rows = [_lost_row(loss) for loss in plan.lost]
+    _move(session, statements.END_LOST, rows, now, statements.DROP_RUNNING)
     applied.ended += [(loss.work_id, loss.status) for loss in plan.lost]
     failpoint("recovery.mid")
-    _move(session, executor_statements.GIVE_BACK, plan.given_back)
+    give_back = executor_statements.GIVE_BACK
+    _move(session, give_back, plan.given_back, now, statements.DROP_RUNNING)
     session.write_rows(
         statements.COUNT_DEATHS, [(work_id,) for work_id in plan.restarted]
     )
@@ -106,7 +105,7 @@ def start(session: Session, plan: Plan, applied: Applied, now: datetime) -> None
         (s.id, s.is_async, s.hand_out, s.worker_id, s.lane, s.place)
         for s in plan.starts
     ]
-    _move(session, statements.START, rows, now)
+    _move(session, statements.START, rows, now, statements.DROP_START)
     for entry in plan.starts:
         applied.assigned.setdefault(entry.worker_id, []).append(entry.work_id)
     failpoint("starts.mid")
@@ -125,33 +124,34 @@ def _move(
     session: Session,
     statement: Statement,
     rows: Sequence[Sequence[object]],
-    now: datetime | None = None,
+    now: datetime,
+    drop: Statement,
 ) -> None:
-    """Move *rows*; if one of them cannot be moved, each alone, and leave that one."""
-    if not rows:
-        return
-    extra = {} if now is None else {"now": now}
+    """Move *rows*; if one of them cannot be moved, each alone, and *drop* that one."""
 
-    def run(some: Sequence[Sequence[object]]) -> None:
+    def run(some: Sequence[Sequence[object]], what: Statement = statement) -> None:
         # A savepoint: on PostgreSQL an error would otherwise end the whole pass.
         with transaction.atomic(using=session.using):
-            session.write_rows(statement, some, **extra)
+            session.write_rows(what, some, now=now)
 
+    if not rows:
+        return
     try:
         run(rows)
     except Error as error:
         if retry.is_transient(error):
             raise
-        _alone(run, rows)
+        for row in rows:
+            _move_alone(run, row, drop)
 
 
-def _alone(
-    run: Callable[[Sequence[Sequence[object]]], None], rows: Sequence[Sequence[object]]
+def _move_alone(
+    run: Callable[..., None], row: Sequence[object], drop: Statement
 ) -> None:
-    for row in rows:
-        try:
-            run([row])
-        except Error as error:
-            if retry.is_transient(error):
-                raise
-            logger.exception("A row cannot be moved and stays where it is: %r", row)
+    try:
+        run([row])
+    except Error as error:
+        if retry.is_transient(error):
+            raise
+        logger.exception("A row cannot be moved, so its work ends: %r", row)
+        run([row], drop)

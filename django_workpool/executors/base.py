@@ -13,3 +13,6 @@ class Executor(Protocol):
 
     def hand_out(self, passed: Passed) -> None:
         """Wake the workers that were given works, flags or news by *passed*."""
+
+    def look(self) -> None:
+        """Wake all workers: a pass may have committed without its reply."""

@@ -51,6 +51,9 @@ class InlineExecutor:
         """Announce what ended without a worker; the rest waits for ``run``."""
         announce.ended(self.using, passed.applied.ended)
 
+    def look(self) -> None:
+        """Do nothing: ``run`` looks."""
+
     def fetch(self) -> list[Assignment]:
         """Return what was assigned and not fetched before, in the order of hand-out."""
         fetched = complete.fetch(self.using, self.worker.pk, tuple(self._seen))
@@ -59,9 +62,7 @@ class InlineExecutor:
         return [
             assignment
             for assignment in fetched.new
-            if not self._is_canceled(
-                assignment, is_canceled=fetched.held[assignment.key]
-            )
+            if not self._ends_canceled(assignment, fetched)
         ]
 
     def _ends_canceled(self, assignment: Assignment, fetched: Fetched) -> bool:

@@ -34,3 +34,8 @@ class LocalExecutor:
         anyone = next(iter(channels.values()), None)
         if news and anyone is not None:
             anyone.send("announce", works=news)
+
+    def look(self) -> None:
+        """Let all own workers look at what they hold."""
+        for channel in self._channels().values():
+            channel.send("assigned")

@@ -6,6 +6,7 @@ from typing import Self
 
 from django.db import models
 from django.db.models import Case, Exists, F, OuterRef, Subquery, Value, When
+from django.db.models.functions import Now
 
 from django_workpool.choices import FunctionKind, WorkKind
 from django_workpool.models.base import QueueQuerySet, handle, pool_name
@@ -24,6 +25,10 @@ class WorkQuerySet(QueueQuerySet["Work"]):
     def due(self) -> Self:
         """Keep the works that may start as soon as a slot is free."""
         return self.filter(Exists(_rows(PendingStart)))
+
+    def scheduled(self) -> Self:
+        """Keep the works that wait for their time."""
+        return self.filter(Exists(_rows(PendingStart).filter(run_at__gt=Now())))
 
     def in_progress(self) -> Self:
         """Keep the works that were handed to a worker and have not ended."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django_workpool.planner.admission import PREDICATES
-from django_workpool.planner.plan import admission_for, plan
+from django_workpool.planner.plan import admission_for, freed
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -21,14 +21,9 @@ def explained(
     The works before it are given their slots first, so that all predicates pass
     exactly when the next pass starts it.
     """
-    before = plan(snapshot, now)
-    canceled = list(before.canceled)
-    ended = {done.work_id for done in before.completions if done.status}
-    ended |= {loss.work_id for loss in before.lost}
-    ended |= {work_id for work_id, _ in before.given_back}
-    running = {r.work_id: r for r in snapshot.running if r.work_id not in ended}
-    admission = admission_for(snapshot, now, running, canceled)
-    for other in snapshot.due:
+    draft = freed(snapshot)
+    admission = admission_for(draft, now)
+    for other in draft.snapshot.due:
         if other.work_id == work.work_id:
             break
         if admission.failing(other) is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from django_workpool.choices import CompletionStatus, FunctionKind
@@ -29,7 +29,7 @@ MAX_RESTARTS = 3
 
 
 @dataclass(slots=True)
-class _Draft:
+class Draft:
     """The plan while its phases fill it."""
 
     snapshot: Snapshot
@@ -53,16 +53,12 @@ class _Draft:
 def plan(snapshot: Snapshot, now: datetime) -> Plan:
     """Decide what one pass does with what it read.
 
-    Deterministic: an equal snapshot and an equal *now* give an equal plan.
+    Deterministic: an equal snapshot and an equal *now* give an equal plan, in whatever
+    order the rows were read.
     """
-    # Seen both in progress and pending means given back in between: it is pending.
-    pending = {work.work_id for work in snapshot.due}
-    running = {r.work_id: r for r in snapshot.running if r.work_id not in pending}
-    draft = _Draft(snapshot, running)
-    _complete(draft)
-    _cancel(draft)
-    _recover(draft)
-    admission = admission_for(snapshot, now, draft.running, draft.canceled)
+    draft = freed(snapshot)
+    snapshot = draft.snapshot
+    admission = admission_for(draft, now)
     starts = tuple(_start(snapshot, admission))
     expired = _expired_before(snapshot, now)
     is_busy = bool(
@@ -89,23 +85,43 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
     )
 
 
-def admission_for(
-    snapshot: Snapshot,
-    now: datetime,
-    running: dict[UUID, Running],
-    canceled: list[tuple[int, UUID]],
-) -> Admission:
-    """Return the state of giving out slots, beside what is *running*."""
-    return Admission(
-        pool=snapshot.pool,
-        now=now,
-        used_lanes=(row.lane for row in running.values()),
-        workers=snapshot.workers,
-        canceled=frozenset(work_id for _, work_id in canceled),
+def freed(snapshot: Snapshot) -> Draft:
+    """Decide the phases that free slots, before any is given out."""
+    snapshot = _in_order(snapshot)
+    # Seen both in progress and pending means given back in between: it is pending.
+    pending = {work.work_id for work in snapshot.due}
+    running = {r.work_id: r for r in snapshot.running if r.work_id not in pending}
+    draft = Draft(snapshot, running)
+    _complete(draft)
+    _cancel(draft)
+    _recover(draft)
+    return draft
+
+
+def _in_order(snapshot: Snapshot) -> Snapshot:
+    """Return the same rows, sorted; sorting what is sorted already costs little."""
+    return replace(
+        snapshot,
+        running=tuple(sorted(snapshot.running, key=lambda r: (r.lane, r.place))),
+        completions=tuple(sorted(snapshot.completions, key=lambda c: c.id)),
+        cancelations=tuple(sorted(snapshot.cancelations, key=lambda c: c.id)),
+        due=tuple(sorted(snapshot.due, key=lambda w: (w.rank, w.run_at, w.id))),
+        workers=tuple(sorted(snapshot.workers, key=lambda w: w.id)),
     )
 
 
-def _complete(draft: _Draft) -> None:
+def admission_for(draft: Draft, now: datetime) -> Admission:
+    """Return the state of giving out slots, beside what still runs."""
+    return Admission(
+        pool=draft.snapshot.pool,
+        now=now,
+        used_lanes=(row.lane for row in draft.running.values()),
+        workers=draft.snapshot.workers,
+        canceled=frozenset(work_id for _, work_id in draft.canceled),
+    )
+
+
+def _complete(draft: Draft) -> None:
     """Phase 1: what ended frees its slot; late and duplicate ones are dropped."""
     for completion in draft.snapshot.completions:
         row = draft.running.get(completion.work_id)
@@ -132,7 +148,7 @@ def _final_status(completion: Completion, row: Running) -> str:
     return CompletionStatus.ERROR.value
 
 
-def _cancel(draft: _Draft) -> None:
+def _cancel(draft: Draft) -> None:
     """Phase 2: what waits is canceled now, what runs is flagged (protocol R20)."""
     ended = set()
     for request in draft.snapshot.cancelations:
@@ -150,7 +166,7 @@ def _cancel(draft: _Draft) -> None:
         draft.cancelations.append(request.id)
 
 
-def _recover(draft: _Draft) -> None:
+def _recover(draft: Draft) -> None:
     """Phase 3: works of ended workers are lost, started again, or given back."""
     workers = {worker.id: worker for worker in draft.snapshot.ended}
     for row in tuple(draft.running.values()):

@@ -48,7 +48,8 @@ class Lanes:
         self._end = end
         self._queue: SimpleQueue[Held | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
-        self._idle = 0
+        # Works that wait or run here; a thread for each, up to the limit.
+        self._load = 0
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -58,11 +59,12 @@ class Lanes:
         if held.assignment.is_async:
             self._start_loop().call_soon_threadsafe(self._spawn, held)
             return
-        self._queue.put(held)
         with self._lock:
-            # More lanes than works would only cost sessions.
-            if self._idle < self._queue.qsize() and len(self._threads) < self._limit:
+            self._load += 1
+            # More threads than works would only cost sessions.
+            if len(self._threads) < min(self._load, self._limit):
                 self._add_thread()
+        self._queue.put(held)
 
     def _add_thread(self) -> None:
         thread = threading.Thread(
@@ -73,12 +75,8 @@ class Lanes:
 
     def _work(self) -> None:
         while True:
-            with self._lock:
-                self._idle += 1
             failpoint("lane.before_next")
             held = self._queue.get()
-            with self._lock:
-                self._idle -= 1
             if held is None:
                 break
             if self._begins(held):
@@ -87,6 +85,8 @@ class Lanes:
                 ending = invoke(self._invocation(held))
                 tidy()
                 self._end(held, ending)
+            with self._lock:
+                self._load -= 1
         connections.close_all()
 
     def _begins(self, held: Held) -> bool:

@@ -12,7 +12,7 @@ import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from django.db import Error, connections
+from django.db import connections
 
 from django_workpool.choices import LoopState
 from django_workpool.db import clock, retry, wake
@@ -46,14 +46,19 @@ class Loops:
         runner_id: UUID,
         pools: Iterable[str],
         executor: Executor,
+        is_eager: bool,
         quiet: Callable[[], None],
     ) -> None:
-        """Serve *pools* (all, if none is named); call *quiet* when nothing is left."""
+        """Serve *pools* (all, if none is named); call *quiet* when nothing is left.
+
+        An eager one asks at once, and not only at the next backstop, whether it is so.
+        """
         self.using = using
         self._runner_id = runner_id
         self._only = frozenset(pools)
         self._executor = executor
         self._quiet = quiet
+        self._is_eager = is_eager
         self._bell = Bell()
         self._kicked: set[str] = set()
         self._lock = threading.Lock()
@@ -85,6 +90,7 @@ class Loops:
 
     def finish(self) -> None:
         """Wait, some seconds at most, until nothing is left to do without workers."""
+        self._is_eager = True
         self._is_calm.clear()
         self.look()
         self._is_calm.wait(LAST_PASSES)
@@ -112,13 +118,18 @@ class Loops:
             if self._ready:
                 pool, _ = self._ready.popitem(last=False)
                 self._pass(pool)
+                if self._is_eager and not self._ready:
+                    self._backstop_at = 0.0
             self._errors = 0
-        except Error as error:
-            # The loop never dies of its database: it waits and goes on (P21).
+        except Exception as error:
+            # The loop never dies, least of all of its database: it waits and goes on
+            # (P21).  A pass is idempotent: after an error on COMMIT it is made again, and
+            # what the lost one may have given out its workers look for (R7).
             self._errors += 1
             if not retry.is_transient(error):
                 logger.exception("A pass failed")
             retry.forget_broken(self.using)
+            self._executor.look()
             self._backstop_at = 0.0
             self._bell_wait(
                 min(LONGEST_ERROR_WAIT, ERROR_WAIT * 2 ** min(self._errors, 8))
@@ -165,10 +176,12 @@ class Loops:
             self._tidy_at = now + TIDY_INTERVAL
             workers.forget_ended(self.using)
         moment = clock.now(self.using)
+        has_running = False
         for found in kick.overview(self.using):
-            if found.pool in self._ready or not found.is_overdue(moment):
-                continue
             if self._only and found.pool not in self._only:
+                continue
+            has_running = has_running or found.has_running
+            if found.pool in self._ready or not found.is_overdue(moment):
                 continue
             # A backlog behind a full or paused pool is no reason to pass.
             is_awake = found.state == LoopState.RUNNING
@@ -176,7 +189,8 @@ class Loops:
                 self._enlist([found.pool])
         if not self._ready:
             self._is_calm.set()
-            self._quiet()
+            if not has_running:
+                self._quiet()
 
     def _pass(self, pool: str) -> None:
         passed = run_pass(self.using, pool, self._runner_id)

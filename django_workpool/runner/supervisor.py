@@ -81,6 +81,7 @@ class Supervisor:
                 runner_id=self.id,
                 pools=options.pools,
                 executor=LocalExecutor(self._channels),
+                is_eager=options.drain,
                 quiet=self._hear_quiet,
             )
 
