@@ -47,7 +47,8 @@ HANDLES = _one(
     " WHERE state = 'ready' AND handles_digest = %(digest)s LIMIT 1"
 )
 IN_PROGRESS = _one(
-    "SELECT work_id, hand_out, attempt, worker_id, lane, place, cancel_requested"
+    "SELECT work_id, hand_out, attempt, worker_id, lane, place, is_async,"
+    " cancel_requested"
     " FROM workpool_in_progress_work WHERE pool = %(pool)s ORDER BY lane, place"
 )
 LOCK_IN_PROGRESS = _one(

@@ -92,11 +92,16 @@ def load(
 def _running(session: Session, pool: str) -> tuple[Running, ...]:
     return tuple(
         Running(
-            to_uuid(work), number, attempt, to_uuid(worker), lane, place, bool(flag)
+            work_id=to_uuid(row[0]),
+            hand_out=row[1],
+            attempt=row[2],
+            worker_id=to_uuid(row[3]),
+            lane=row[4],
+            place=row[5],
+            is_async=bool(row[6]),
+            cancel_requested=bool(row[7]),
         )
-        for work, number, attempt, worker, lane, place, flag in session.rows(
-            statements.IN_PROGRESS, pool=pool
-        )
+        for row in session.rows(statements.IN_PROGRESS, pool=pool)
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django_workpool.planner.admission import PREDICATES
-from django_workpool.planner.plan import admission_for, freed
+from django_workpool.planner.free import freed
+from django_workpool.planner.plan import admission_for
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -40,6 +40,7 @@ class Running:
     worker_id: UUID
     lane: int
     place: int
+    is_async: bool = False
     cancel_requested: bool = False
 
 
@@ -75,7 +76,10 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Executing:
-    """A ready worker that serves the pool: what it knows and what it has free."""
+    """A ready worker that serves the pool: what it knows and what it has free.
+
+    Free is what no in-progress row of any pool uses, before this pass frees some.
+    """
 
     id: UUID
     handles: Mapping[str, str]

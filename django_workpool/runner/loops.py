@@ -122,9 +122,9 @@ class Loops:
                     self._backstop_at = 0.0
             self._errors = 0
         except Exception as error:
-            # The loop never dies, least of all of its database: it waits and goes on
-            # (P21).  A pass is idempotent: after an error on COMMIT it is made again, and
-            # what the lost one may have given out its workers look for (R7).
+            # The loop never dies, least of all of its database: it waits and goes on.
+            # A pass is idempotent: after an error on COMMIT it is made again (R7), and
+            # workers look for themselves for what the lost one may have given out.
             self._errors += 1
             if not retry.is_transient(error):
                 logger.exception("A pass failed")
