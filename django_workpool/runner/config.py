@@ -1,4 +1,4 @@
-"""What a runner tells its worker at the start."""
+"""What the command line tells a runner, and a runner its worker."""
 
 from __future__ import annotations
 
@@ -18,4 +18,20 @@ class Config:
     coroutines: int
     poll: float
     marks_path: str
+    verbosity: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the command line decided."""
+
+    using: str
+    pools: tuple[str, ...]
+    processes: int
+    threads: int
+    coroutines: int
+    shutdown_timeout: float
+    drain: bool
+    loop: bool
+    state_dir: str
     verbosity: int

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextvars
 import logging
-import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from django_workpool.engine.complete import Assignment, Ending
 from django_workpool.engine.current import CurrentWork
 from django_workpool.engine.current import running as current
 from django_workpool.failpoints import failpoint
+from django_workpool.runner import failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,9 +32,6 @@ logger = logging.getLogger("django_workpool.runner")
 
 # Re-runs of a mutation after a conflict, within one attempt.
 MAX_CONFLICTS = 10
-LONGEST_ERROR = 10_000
-LONGEST_TRACEBACK = 100_000
-_OUR_MODULES = ("builtins", "django_workpool")
 
 
 class _FencedOutError(Exception):
@@ -80,9 +77,9 @@ class Invocation:
             status=CompletionStatus.ERROR.value,
             started_at=started_at,
             finished_at=max(started_at, self.now()),
-            error_type=_storable(_type_name(error), 255),
-            error=_storable(_message(error), LONGEST_ERROR),
-            traceback=_storable(_trace(error), LONGEST_TRACEBACK),
+            error_type=failure.type_name(error),
+            error=failure.message(error),
+            traceback=failure.trace(error),
         )
 
     def tell_started(self, started_at: datetime) -> None:
@@ -236,32 +233,3 @@ async def _tell(invocation: Invocation, started_at: datetime) -> None:
         await sync_to_async(invocation.tell_started)(started_at)
     else:
         invocation.tell_started(started_at)
-
-
-def _type_name(error: BaseException) -> str:
-    kind = type(error)
-    is_known = kind.__module__.partition(".")[0] in _OUR_MODULES
-    return kind.__qualname__ if is_known else f"{kind.__module__}.{kind.__qualname__}"
-
-
-def _message(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - user code
-        return f"<{type(error).__name__} without a readable message>"
-
-
-def _trace(error: BaseException) -> str:
-    try:
-        return "".join(traceback.format_exception(error))
-    except Exception:  # noqa: BLE001 - user code
-        return "<no readable traceback>"
-
-
-def _storable(text: str, longest: int) -> str:
-    """Cut, and replace what no database stores: NUL and lone surrogates."""
-    clean = text.encode("utf-8", "replace").decode().replace("\x00", "\ufffd")
-    if len(clean) <= longest:
-        return clean
-    half = longest // 2 - 10
-    return f"{clean[:half]}\n… cut …\n{clean[-half:]}"

@@ -14,8 +14,9 @@ from django.db.migrations.executor import MigrationExecutor
 from django_workpool import conf, failpoints, options, registry
 from django_workpool.engine import kick
 from django_workpool.engine.declare import declare
+from django_workpool.runner.config import Options
 from django_workpool.runner.output import log_to_stderr
-from django_workpool.runner.supervisor import Options, Supervisor
+from django_workpool.runner.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,25 +1,23 @@
-"""The handle that people hold: ``Workpool(name, …)``.
-
-Cheap and made at module level: it imports no model and makes no query until it is used.
-"""
+"""``Workpool``: the handle of a pool, with its blocking methods."""
 
 from __future__ import annotations
 
-import asyncio
-from datetime import timedelta
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
-from asgiref.sync import sync_to_async
-from django.db import router
+from django.db import connections, router
 
 from django_workpool import options
 from django_workpool.choices import FunctionKind, WorkKind
+from django_workpool.client.looks import looks
+from django_workpool.client.twins import AsyncTwins
+from django_workpool.db import wake
+from django_workpool.engine.current import running
 from django_workpool.exceptions import InvalidOptionError, UnsafeWaitError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from datetime import datetime
+    from collections.abc import Callable, Iterable
+    from datetime import datetime, timedelta
     from typing import TypeAlias
     from uuid import UUID
 
@@ -30,21 +28,15 @@ if TYPE_CHECKING:
 
     WorkLike: TypeAlias = Work | UUID | str
 
-_Value = TypeVar("_Value")
 UNSET: Final[Any] = object()
-# wait() looks again after so many seconds, growing from the first to the last.
-FIRST_LOOK = 0.01
-LAST_LOOK = 0.2
 
 
 def _engine(module: str) -> Any:
     """Import a module of the engine when it is used: it imports the models."""
-    from importlib import import_module
-
     return import_module(f"django_workpool.engine.{module}")
 
 
-class Workpool:
+class Workpool(AsyncTwins):
     """A pool, keyed by its name; two handles of one name are the same pool.
 
     Args:
@@ -237,21 +229,20 @@ class Workpool:
 
         Source: conformance H4, H11 to H13; no counterpart in the seed.
         """
-        from django_workpool.db import wake
-
-        self._check_wait()
-        for seconds in _looks(timeout, self.name, work):
+        self.check_wait()
+        for seconds in looks(timeout, self.name, work):
             found = self.status(work)
             if found.kind == WorkKind.COMPLETED:
                 return found
             wake.pause(seconds)
-        raise AssertionError  # pragma: no cover - _looks ends by TimeoutError
+        raise AssertionError  # pragma: no cover - looks() ends by TimeoutError
 
-    def _check_wait(self) -> None:
-        from django.db import connections
+    def check_wait(self) -> None:
+        """Refuse to wait where the end could never be seen, or never come.
 
-        from django_workpool.engine.current import running
-
+        Raises:
+            UnsafeWaitError: Inside a transaction, or inside a work of the same pool.
+        """
         if connections[self.alias].in_atomic_block:
             raise UnsafeWaitError(
                 self.name, "inside a transaction its end would never be seen"
@@ -351,115 +342,3 @@ class Workpool:
         """Return who holds the slots, by lane.  Source: conformance H15."""
         found: list[RunningWork] = _engine("counts").running(self.alias, self.name)
         return found
-
-    # --- asynchronous twins: the same core, in Django's thread for synchronous code ---
-
-    async def aenqueue_action(
-        self, fn: Callable[..., object], args: object = None, /, **options: Any
-    ) -> Work:
-        """Await ``enqueue_action``."""
-        return await _in_thread(partial(self.enqueue_action, fn, args, **options))
-
-    async def aenqueue_mutation(
-        self, fn: Callable[..., object], args: object = None, /, **options: Any
-    ) -> Work:
-        """Await ``enqueue_mutation``."""
-        return await _in_thread(partial(self.enqueue_mutation, fn, args, **options))
-
-    async def aenqueue_action_batch(
-        self, fn: Callable[..., object], batch: Iterable[object], /, **options: Any
-    ) -> list[Work]:
-        """Await ``enqueue_action_batch``."""
-        call = partial(self.enqueue_action_batch, fn, batch, **options)
-        return await _in_thread(call)
-
-    async def aenqueue_mutation_batch(
-        self, fn: Callable[..., object], batch: Iterable[object], /, **options: Any
-    ) -> list[Work]:
-        """Await ``enqueue_mutation_batch``."""
-        call = partial(self.enqueue_mutation_batch, fn, batch, **options)
-        return await _in_thread(call)
-
-    async def astatus(self, work: WorkLike) -> WorkStatus:
-        """Await ``status``."""
-        return await _in_thread(partial(self.status, work))
-
-    async def astatus_batch(self, works: Iterable[WorkLike]) -> list[WorkStatus | None]:
-        """Await ``status_batch``."""
-        return await _in_thread(partial(self.status_batch, works))
-
-    async def aresult(self, work: WorkLike) -> Result:
-        """Await ``result``."""
-        return await _in_thread(partial(self.result, work))
-
-    async def async_wait(
-        self,
-        work: WorkLike,
-        timeout: timedelta | float | None = None,  # noqa: ASYNC109 - as wait()
-    ) -> WorkStatus:
-        """Await the end of a work as ``wait`` does, without blocking the event loop."""
-        await _in_thread(self._check_wait)
-        for seconds in _looks(timeout, self.name, work):
-            found = await self.astatus(work)
-            if found.kind == WorkKind.COMPLETED:
-                return found
-            await asyncio.sleep(seconds)
-        raise AssertionError  # pragma: no cover - _looks ends by TimeoutError
-
-    async def acancel(self, work: WorkLike) -> bool:
-        """Await ``cancel``."""
-        return await _in_thread(partial(self.cancel, work))
-
-    async def aexplain(self, work: WorkLike) -> Explanation:
-        """Await ``explain``."""
-        return await _in_thread(partial(self.explain, work))
-
-    async def aupdate(self, **overrides: Any) -> None:
-        """Await ``update``."""
-        await _in_thread(partial(self.update, **overrides))
-
-    async def apause(self, reason: str = "", until: datetime | None = None) -> None:
-        """Await ``pause``."""
-        await _in_thread(partial(self.pause, reason, until))
-
-    async def aresume(self) -> None:
-        """Await ``resume``."""
-        await _in_thread(self.resume)
-
-    async def aqueue_length(self) -> int:
-        """Await ``queue_length``."""
-        return await _in_thread(self.queue_length)
-
-    async def adebug_counts(self) -> dict[str, int]:
-        """Await ``debug_counts``."""
-        return await _in_thread(self.debug_counts)
-
-    async def adiagnostics(self) -> Diagnostics:
-        """Await ``diagnostics``."""
-        return await _in_thread(self.diagnostics)
-
-    async def arunning(self) -> list[RunningWork]:
-        """Await ``running``."""
-        return await _in_thread(self.running)
-
-
-async def _in_thread(call: Callable[[], _Value]) -> _Value:
-    return await sync_to_async(call)()
-
-
-def _looks(
-    timeout: timedelta | float | None, pool: str, work: object
-) -> Iterator[float]:
-    """Yield the seconds between two looks; raise when the time is over."""
-    import time
-
-    limit = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
-    began = time.monotonic()
-    wait = FIRST_LOOK
-    while True:
-        left = None if limit is None else limit - (time.monotonic() - began)
-        if left is not None and left < 0:
-            msg = f"Work {work} of pool {pool!r} has not ended within {limit} s."
-            raise TimeoutError(msg)
-        yield wait if left is None else min(wait, left)
-        wait = min(LAST_LOOK, wait * 1.5)
