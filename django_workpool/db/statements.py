@@ -25,6 +25,7 @@ READ_LOOP = _one(
     " WHERE pool = %(pool)s"
 )
 # A worker that stopped or died matters only while a row of this pool names it.
+# vendor: PostgreSQL would hash the whole table for an EXISTS; OFFSET forbids it.
 POOL_AND_WORKERS = _one(
     "SELECT o.max_parallelism, o.status_ttl, o.log_level, o.overrides, o.paused,"
     " o.paused_until, {clock} AS read_at,"
@@ -39,7 +40,7 @@ POOL_AND_WORKERS = _one(
     " FROM workpool_pool o LEFT JOIN workpool_worker w ON w.state = 'ready'"
     " OR (w.state IN ('dead', 'stopped') AND EXISTS ("
     "SELECT 1 FROM workpool_in_progress_work p"
-    " WHERE p.worker_id = w.id AND p.pool = o.name))"
+    " WHERE p.worker_id = w.id AND p.pool = o.name LIMIT 1 OFFSET 0))"
     " WHERE o.name = %(pool)s"
 )
 HANDLES = _one(
