@@ -39,6 +39,9 @@ class Polling:
     interval = BACKSTOP
     name = "polling"
 
+    def __init__(self, using: str) -> None:
+        """Open nothing."""
+
     def fileno(self) -> int | None:
         """Return a descriptor that becomes readable at a wake-up, if there is one."""
         return None
@@ -61,9 +64,18 @@ class DataVersion(Polling):
         """Open a session of its own: a commit by the same one would not show."""
         self._connection = connections.create_connection(using)
         self._version = self._read()
+        self._asked_at = time.monotonic()
 
     def changed(self) -> Iterable[str] | None:
-        """Say whether anything was committed since the last question."""
+        """Say whether anything was committed since the last question.
+
+        Asked less often than it is called: a busy pool commits with every pass, and
+        must not make the runner look at all the others each time.
+        """
+        now = time.monotonic()
+        if now - self._asked_at < SQLITE_POLL:
+            return ()
+        self._asked_at = now
         version = self._read()
         if version == self._version:
             return ()
@@ -130,11 +142,20 @@ class Listening(Polling):
         self._connection.close()
 
 
-def listener(using: str) -> Polling:
-    """Return the best wake-up that the database *using* has."""
+def _kind(using: str) -> type[Polling]:
     vendor = connections[using].vendor
     if vendor == "sqlite":
-        return DataVersion(using)
+        return DataVersion
     if vendor == "postgresql" and find_spec("psycopg") is not None:
-        return Listening(using)
-    return Polling()
+        return Listening
+    return Polling
+
+
+def listener(using: str) -> Polling:
+    """Return the best wake-up that the database *using* has, opened."""
+    return _kind(using)(using)
+
+
+def name_of(using: str) -> str:
+    """Return what that wake-up is called, without opening it."""
+    return _kind(using).name

@@ -1,8 +1,8 @@
 """Who touches which table; a change here is a decision about the design.
 
 R read, L lock, I insert, U update, D delete; a table that is not named must not be
-touched.  L counts only where the database has row locks.  A test runs every operation in
-all its scenarios and demands equality, in both directions.
+touched.  L counts only where the database has row locks.  A test runs every operation
+in all its scenarios and demands equality, in both directions.
 
 Two operations that meet in one transaction add up: the first enqueue of a pool also
 declares it after the commit, and a pass also cleans up.  Explaining and counting read

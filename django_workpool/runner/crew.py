@@ -126,7 +126,12 @@ class Crew:
         self._ended.append(child)
         if self.is_stopping:
             return
-        logger.error("A worker ended: %s", child.last_exit())
+        logger.error(
+            "Worker %s (pid %s) ended: %s",
+            child.id,
+            child.process.pid,
+            child.last_exit(),
+        )
         if child.is_ready:
             self._start_at = time.monotonic()
         else:

@@ -47,6 +47,8 @@ class Invocation:
     assignment: Assignment
     now: Callable[[], datetime]
     is_canceled: Callable[[], bool]
+    mark: Callable[[], None] = lambda: None
+    """Called as the last thing before the body, at each of its runs (R21)."""
 
     def current(self) -> CurrentWork:
         """Return what ``current_work()`` gives inside the function."""
@@ -128,6 +130,7 @@ def _invoke(invocation: Invocation) -> Ending | None:
         invocation.tell_started(started_at)
         if function.kind == FunctionKind.MUTATION:
             return _mutate(invocation, function, args, kwargs, started_at)
+        invocation.mark()
         text = arguments.encode(function.fn(*args, **kwargs), root="result")
         failpoint("run.after_body")
         return invocation.succeeded(text, started_at)
@@ -181,6 +184,7 @@ def _transact(
     with serial.unit(using):
         # Registered first, so that it runs first: from here on the outcome stands.
         transaction.on_commit(lambda: committed.append(ending), using=using)
+        invocation.mark()
         failpoint("mutation.before_body")
         text = arguments.encode(function.fn(*args, **kwargs), root="result")
         failpoint("run.after_body")
@@ -216,6 +220,7 @@ async def invoke_async(invocation: Invocation) -> Ending:
         try:
             function, args, kwargs = _prepared(invocation.assignment)
             await _tell(invocation, started_at)
+            invocation.mark()
             value = await function.fn(*args, **kwargs)
             text = arguments.encode(value, root="result")
             failpoint("run.after_body")

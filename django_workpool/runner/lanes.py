@@ -79,7 +79,8 @@ class Lanes:
             held = self._queue.get()
             if held is None:
                 break
-            if self._begins(held):
+            # Unless it was given back or canceled meanwhile.
+            if held.claim(Stage.BEGUN):
                 watch()
                 tidy()
                 ending = invoke(self._invocation(held))
@@ -89,15 +90,6 @@ class Lanes:
                 self._load -= 1
         connections.close_all()
 
-    def _begins(self, held: Held) -> bool:
-        """Mark the begin, unless the hand-out was given back or canceled meanwhile."""
-        # The mark comes first: a begun body without a mark would run twice (R21).
-        self._marks.set(held.assignment.key)
-        if held.claim(Stage.BEGUN):
-            return True
-        self._marks.clear(held.assignment.key)
-        return False
-
     def _invocation(self, held: Held) -> Invocation:
         return Invocation(
             using=self._using,
@@ -105,6 +97,7 @@ class Lanes:
             assignment=held.assignment,
             now=self._now,
             is_canceled=lambda: held.is_canceled,
+            mark=lambda: self._marks.set(held.assignment.key),
         )
 
     def _spawn(self, held: Held) -> None:
@@ -113,7 +106,7 @@ class Lanes:
         task.add_done_callback(self._tasks.discard)
 
     async def _run(self, held: Held) -> None:
-        if self._begins(held):
+        if held.claim(Stage.BEGUN):
             self._end(held, await invoke_async(self._invocation(held)))
 
     def _start_loop(self) -> asyncio.AbstractEventLoop:

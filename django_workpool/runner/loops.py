@@ -71,7 +71,12 @@ class Loops:
         self._is_stopping = False
         self._is_calm = threading.Event()
         self._thread = threading.Thread(target=self._run, name="loops", daemon=True)
-        self.wake_up = "polling"
+        self._listener: wake.Polling | None = None
+
+    @property
+    def wake_up(self) -> str:
+        """How the database wakes this thread, for people."""
+        return wake.name_of(self.using)
 
     def start(self) -> None:
         """Start the thread."""
@@ -103,18 +108,19 @@ class Loops:
         self._bell.close()
 
     def _run(self) -> None:
-        listener = wake.listener(self.using)
-        self.wake_up = listener.name
         try:
             while not self._is_stopping:
-                self._turn(listener)
+                self._turn()
         finally:
-            listener.close()
+            if self._listener is not None:
+                self._listener.close()
             connections.close_all()
 
-    def _turn(self, listener: wake.Polling) -> None:
+    def _turn(self) -> None:
         try:
-            self._gather(listener)
+            if self._listener is None:
+                self._listener = wake.listener(self.using)
+            self._gather(self._listener)
             if self._ready:
                 pool, _ = self._ready.popitem(last=False)
                 self._pass(pool)
@@ -148,10 +154,9 @@ class Loops:
         polls = descriptor is None or descriptor in ready
         changed = listener.changed() if polls else ()
         now = time.monotonic()
+        self._enlist(changed or ())
         if changed is None or now >= self._backstop_at:
             self._backstop(now)
-        else:
-            self._enlist(changed)
         for pool in [pool for pool, at in self._scheduled.items() if at <= now]:
             del self._scheduled[pool]
             self._enlist([pool])

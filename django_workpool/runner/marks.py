@@ -40,9 +40,14 @@ class Marks:
         self._lock = threading.Condition()
 
     def set(self, key: Key) -> None:
-        """Mark that *key* begins; waits while every place is taken."""
+        """Mark that *key* begins; waits while every place is taken.
+
+        A mutation that is run again is marked already.
+        """
         failpoint("mark.before")
         with self._lock:
+            if key in self._places:
+                return
             self._lock.wait_for(lambda: self._free)
             place = self._free.pop()
             self._places[key] = place
