@@ -85,6 +85,7 @@ class InvalidArgumentsError(WorkpoolError, TypeError, ValueError):
     Attributes:
         path: Where it is, as one would write it: ``args["cities"][2]``.
         found: What stands there, mostly the name of a type.
+        advice: What to do.
     """
 
     def __init__(self, path: str, found: str, advice: str) -> None:
@@ -93,6 +94,7 @@ class InvalidArgumentsError(WorkpoolError, TypeError, ValueError):
         super().__init__(f"{shown}: found {found}. {advice}")
         self.path = path
         self.found = found
+        self.advice = advice
 
     @classmethod
     def at(

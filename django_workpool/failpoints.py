@@ -11,6 +11,7 @@ Grammar, comma-separated: ``name=action[:arg][*skip][%probability][@role]``.
 * ``wait:name``: write ``name.reached``, wait until ``name.go`` exists; both lie in the
   directory ``WORKPOOL_FAILPOINTS_DIR``
 * ``raise:Dotted``: raise it
+* ``cut``: close the sockets under this thread's database sessions
 * ``twice``: returned to the caller, which does its next write a second time
 
 ``*skip`` lets so many visits pass first, ``@role`` limits it to ``runner`` or
@@ -22,11 +23,14 @@ from __future__ import annotations
 import os
 import random
 import signal
+import socket
 import time
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from django.db import connections
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,6 +128,15 @@ def _raise(argument: str) -> None:
     raise getattr(import_module(module), name)(f"failpoint {argument}")
 
 
+def _cut(_argument: str) -> None:
+    for connection in connections.all(initialized_only=True):
+        if connection.connection is not None and hasattr(
+            connection.connection, "fileno"
+        ):
+            with socket.socket(fileno=os.dup(connection.connection.fileno())) as sock:
+                sock.shutdown(socket.SHUT_RDWR)
+
+
 def _twice(_argument: str) -> None:
     """Leave it to the caller."""
 
@@ -135,6 +148,7 @@ _ACTIONS: Final[dict[str, Callable[[str], None]]] = {
     "sleep": _sleep,
     "wait": _wait,
     "raise": _raise,
+    "cut": _cut,
     TWICE: _twice,
 }
 

@@ -57,6 +57,20 @@ def lag_ms(earlier: datetime | None, later: datetime | None) -> float | None:
     return max(0.0, round((later - earlier).total_seconds() * 1000, 3))
 
 
+def tell(
+    logger: logging.Logger,
+    level: int,
+    pool_level: str,
+    message: str,
+    *,
+    error: BaseException | None = None,
+    **fields: object,
+) -> None:
+    """Log a constant phrase with its fields, if the pool's level wants it."""
+    if is_wanted(level, pool_level):
+        logger.log(level, message, exc_info=error, extra={"workpool": fields})
+
+
 class PhaseTimer:
     """Times the phases of one pass; shown at DEBUG."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import MAXYEAR, MINYEAR, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from django_workpool import arguments
@@ -71,14 +71,15 @@ def _status_ttl(value: object) -> timedelta | None:
         "Give a timedelta or seconds, from 0 (deleted at once) to 100 years, or None"
         " (kept for ever)."
     )
+    found: object = value
     if type(value) in {int, float}:
         try:
-            value = timedelta(seconds=value)  # type: ignore[arg-type]
+            found = timedelta(seconds=value)  # type: ignore[arg-type]
         except (ValueError, OverflowError):
-            raise InvalidOptionError("status_ttl", value, advice) from None
-    if not isinstance(value, timedelta) or not timedelta(0) <= value <= LONGEST_TTL:
+            found = None
+    if not isinstance(found, timedelta) or not timedelta(0) <= found <= LONGEST_TTL:
         raise InvalidOptionError("status_ttl", value, advice)
-    return value
+    return found
 
 
 def _log_level(value: object) -> str:
@@ -129,13 +130,51 @@ def check_pause(reason: object, until: object) -> None:
         time
             that is not aware.
     """
-    if not isinstance(reason, str) or len(reason) > LONGEST_REASON:
+    if not isinstance(reason, str) or not _is_storable(reason):
         raise InvalidOptionError(
-            "reason", reason, f"Give a text of {LONGEST_REASON} characters at most."
+            "reason",
+            reason,
+            f"Give a text of {LONGEST_REASON} characters at most, without NUL and"
+            " lone surrogates.",
         )
-    is_aware = isinstance(until, datetime) and until.tzinfo is not None
-    if until is not None and not is_aware:
-        raise InvalidOptionError("until", until, "Give an aware datetime, or None.")
+    if until is not None and not _is_moment(until):
+        raise InvalidOptionError(
+            "until", until, "Give an aware datetime between the years 2 and 9998."
+        )
+
+
+def _is_storable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return len(text) <= LONGEST_REASON and "\x00" not in text
+
+
+def _is_moment(value: object) -> bool:
+    """Say whether *value* is a time that stays one in every zone."""
+    return (
+        isinstance(value, datetime)
+        and value.utcoffset() is not None
+        and MINYEAR < value.year < MAXYEAR
+    )
+
+
+def check_timeout(timeout: object) -> float | None:
+    """Return the seconds to wait; ``None`` waits for ever.
+
+    Raises:
+        InvalidOptionError: Neither a timedelta nor a number.
+    """
+    if timeout is None:
+        return None
+    if isinstance(timeout, timedelta):
+        return timeout.total_seconds()
+    if type(timeout) in {int, float} and timeout == timeout:
+        return float(timeout)  # type: ignore[arg-type]
+    raise InvalidOptionError(
+        "timeout", timeout, "Give a timedelta or seconds, or None to wait for ever."
+    )
 
 
 def overrides_of(text: str) -> dict[str, Any]:

@@ -106,10 +106,15 @@ def _command(process: psutil.Process) -> str:
 
 
 def kill(process: psutil.Process, number: int = signal.SIGKILL) -> int:
-    """Kill a process and wait for its end; return when, in monotonic nanoseconds."""
+    """Kill a process and wait for its end; return when, in monotonic nanoseconds.
+
+    The time is that of the signal: the runner may see the end before this process does,
+    and what begins then must not seem to overlap with what was killed.
+    """
+    sent = time.monotonic_ns()
     process.send_signal(number)
     psutil.wait_procs([process], timeout=STUCK)
-    return time.monotonic_ns()
+    return sent
 
 
 def wait_value(read: Callable[[], Any], expected: Any, what: str) -> None:

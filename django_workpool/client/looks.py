@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from datetime import timedelta
 from typing import TYPE_CHECKING
+
+from django_workpool.options import check_timeout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import timedelta
 
 # Seconds between two looks, growing from the first to the last.
 FIRST_LOOK = 0.01
@@ -18,7 +20,7 @@ def looks(
     timeout: timedelta | float | None, pool: str, work: object
 ) -> Iterator[float]:
     """Yield the seconds between two looks; raise when the time is over."""
-    limit = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
+    limit = check_timeout(timeout)
     began = time.monotonic()
     wait = FIRST_LOOK
     # The first look is always made, however short the time.

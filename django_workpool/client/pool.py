@@ -13,7 +13,7 @@ from django_workpool.client.looks import looks
 from django_workpool.client.twins import AsyncTwins
 from django_workpool.db import wake
 from django_workpool.engine.current import running
-from django_workpool.exceptions import InvalidOptionError, UnsafeWaitError
+from django_workpool.exceptions import UnsafeWaitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -103,13 +103,18 @@ class Workpool(AsyncTwins):
     # --- enqueue ---------------------------------------------------------------------
 
     def _enqueue(
-        self, kind: FunctionKind, fn: object, batch: Iterable[object], **given: Any
+        self, kind: FunctionKind, fn: object, batch: object, options: dict[str, Any]
     ) -> list[Work]:
-        name = given.pop("name", None)
-        for option in given:
-            raise InvalidOptionError("option", option, "The options are: name.")
         found: list[Work] = _engine("enqueue").enqueue(
-            self.alias, self.name, kind, fn, batch, name
+            self.alias, self.name, kind, fn, batch, options
+        )
+        return found
+
+    def _enqueue_one(
+        self, kind: FunctionKind, fn: object, args: object, options: dict[str, Any]
+    ) -> Work:
+        found: Work = _engine("enqueue").enqueue_one(
+            self.alias, self.name, kind, fn, args, options
         )
         return found
 
@@ -135,15 +140,13 @@ class Workpool(AsyncTwins):
 
         Source: DESIGN 5; conformance A1 to A17, L; the seed's ``enqueueAction``.
         """
-        (work,) = self._enqueue(FunctionKind.ACTION, fn, [args], **options)
-        return work
+        return self._enqueue_one(FunctionKind.ACTION, fn, args, options)
 
     def enqueue_mutation(
         self, fn: Callable[..., object], args: object = None, /, **options: Any
     ) -> Work:
         """Enqueue a call of a mutation; everything as in ``enqueue_action``."""
-        (work,) = self._enqueue(FunctionKind.MUTATION, fn, [args], **options)
-        return work
+        return self._enqueue_one(FunctionKind.MUTATION, fn, args, options)
 
     def enqueue_action_batch(
         self, fn: Callable[..., object], batch: Iterable[object], /, **options: Any
@@ -163,13 +166,13 @@ class Workpool(AsyncTwins):
 
         Source: conformance A6, A7, A9.
         """
-        return self._enqueue(FunctionKind.ACTION, fn, batch, **options)
+        return self._enqueue(FunctionKind.ACTION, fn, batch, options)
 
     def enqueue_mutation_batch(
         self, fn: Callable[..., object], batch: Iterable[object], /, **options: Any
     ) -> list[Work]:
         """Enqueue a batch of a mutation; everything as in ``enqueue_action_batch``."""
-        return self._enqueue(FunctionKind.MUTATION, fn, batch, **options)
+        return self._enqueue(FunctionKind.MUTATION, fn, batch, options)
 
     # --- one work --------------------------------------------------------------------
 
@@ -224,6 +227,7 @@ class Workpool(AsyncTwins):
 
         Raises:
             TimeoutError: Not ended in time; the work itself goes on.
+            InvalidOptionError: A timeout that is no time.
             WorkNotFoundError: As ``status``.
             UnsafeWaitError: Inside a transaction, or inside a work of the same pool.
 

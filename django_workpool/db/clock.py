@@ -71,15 +71,24 @@ def as_utc(value: datetime, using: str) -> datetime:
 
 
 class CarriedClock:
-    """The database's clock, carried on by a monotonic one between two questions."""
+    """The database's clock, carried on by a monotonic one between two questions.
+
+    It goes backward only where the database's own clock was set back: an answer that
+    took its time must not make a later moment look earlier.
+    """
+
+    STEP = timedelta(seconds=1)
 
     def __init__(self, using: str) -> None:
         """Ask the database once."""
-        self.set(now(using))
+        self._pair = (now(using), time.monotonic())
 
     def set(self, moment: datetime | None) -> None:
         """Take over a time that the database has just given."""
-        if moment is not None:
+        if moment is None:
+            return
+        carried = self.now()
+        if moment > carried or moment < carried - self.STEP:
             # One assignment: other threads read the pair while this one renews it.
             self._pair = (moment, time.monotonic())
 

@@ -146,13 +146,14 @@ _BACK = (
 )
 _NOT_CANCELED = " p.work_id = k.work_id AND p.hand_out = k.hand_out"
 # To its old place, uncounted; what was canceled is never given back (protocol R20).
+# Where a row is there already, that one is its place: it must not hold up the others.
 GIVE_BACK = Statement(
     keys=("work_id uuid", "hand_out bigint"),
     steps=(
         _BACK
         + " FROM {keys} k {cross} workpool_in_progress_work p ON"
         + _NOT_CANCELED
-        + " WHERE NOT p.cancel_requested",
+        + " WHERE NOT p.cancel_requested ON CONFLICT DO NOTHING",
         (
             "DELETE FROM workpool_in_progress_work WHERE NOT cancel_requested"
             " AND (work_id, hand_out) IN (SELECT k.work_id, k.hand_out FROM {keys} k)"
@@ -162,5 +163,5 @@ GIVE_BACK = Statement(
     + _NOT_CANCELED
     + " AND NOT p.cancel_requested RETURNING p.*) "
     + _BACK
-    + " FROM p",
+    + " FROM p ON CONFLICT DO NOTHING",
 )

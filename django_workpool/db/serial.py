@@ -4,26 +4,53 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from django.db import connections, transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
 # A runner frozen inside a pass blocks its pool for this long at most (DESIGN 7).
 LIMIT_MS = 15_000
 
 
+# The isolation with which a session's transactions begin, asked once.
+_levels: WeakKeyDictionary[object, str] = WeakKeyDictionary()
+
+
+def _read_committed(connection: BaseDatabaseWrapper) -> None:
+    """Make the transaction that has just begun READ COMMITTED, if it is not.
+
+    Under a fixed snapshot a statement that waited for a lock would not see what the
+    holder has committed.
+    """
+    with connection.cursor() as cursor:
+        if connection.connection not in _levels:
+            # Showing takes no snapshot, so the level can still be set after it.
+            cursor.execute("SHOW transaction_isolation")
+            _levels[connection.connection] = cursor.fetchone()[0]
+        if _levels[connection.connection] != "read committed":
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+
+
 @contextmanager
-def unit(using: str) -> Iterator[None]:
+def unit(using: str, *, is_ours: bool = True) -> Iterator[None]:
     """Open a transaction that will write (protocol R3).
+
+    One that is not ours, a mutation's, keeps the isolation that the project chose.
 
     vendor: a deferred transaction of SQLite that reads first and then writes ignores
     the busy time-out, so ours begin IMMEDIATE whatever the project's default is.
     """
     connection = connections[using]
     if connection.vendor != "sqlite" or connection.in_atomic_block:
+        owns = not connection.in_atomic_block
         with transaction.atomic(using=using):
+            if owns and is_ours and connection.vendor == "postgresql":
+                _read_committed(connection)
             yield
         return
     # The attribute comes with the session.
@@ -46,7 +73,7 @@ def pass_unit(using: str) -> Iterator[None]:
     """
     connection = connections[using]
     owns = not connection.in_atomic_block
-    with unit(using):
+    with unit(using, is_ours=False):
         # Inside a transaction of a test's they would outlast the pass.
         if connection.vendor == "postgresql" and owns:
             with connection.cursor() as cursor:

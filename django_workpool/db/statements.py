@@ -57,6 +57,12 @@ LOCK_IN_PROGRESS = _one(
     " WHERE p.work_id IN (SELECT k.work_id FROM {keys} k) {skip_locked}",
     "work_id uuid",
 )
+# Asked of works that were seen in progress and, later, pending (protocol R1).
+STILL_IN_PROGRESS = _one(
+    "SELECT p.work_id FROM workpool_in_progress_work p"
+    " WHERE p.work_id IN (SELECT k.work_id FROM {keys} k)",
+    "work_id uuid",
+)
 COMPLETIONS = _one(
     "SELECT id, work_id, hand_out, status FROM workpool_pending_completion"
     " WHERE pool = %(pool)s ORDER BY id LIMIT %(limit)s"
@@ -177,7 +183,11 @@ _STARTED = (
     " hand_out, attempt, worker_id, lane, place, handed_out_at, cancel_requested,"
     " start_id, rank, run_at) "
 )
-# The join with the work drops a queue row whose work is gone, without a slot.
+# The join with the work drops a queue row whose work is gone, without a slot; and what
+# has ended never runs again, whatever row says so.
+_NOT_COMPLETED = (
+    " NOT EXISTS (SELECT 1 FROM workpool_completed_work d WHERE d.work_id = s.work_id)"
+)
 START = Statement(
     keys=(
         "id bigint",
@@ -191,7 +201,7 @@ START = Statement(
         _STARTED + "SELECT s.work_id, s.pool, s.fn_handle, k.is_async, k.hand_out,"
         " w.attempts + 1, k.worker_id, k.lane, k.place, %(now)s, {false}, s.id, s.rank,"
         " s.run_at FROM {keys} k {cross} workpool_pending_start s ON s.id = k.id"
-        " {cross} workpool_work w ON w.id = s.work_id",
+        " {cross} workpool_work w ON w.id = s.work_id WHERE" + _NOT_COMPLETED,
         "DELETE FROM workpool_pending_start WHERE id IN (SELECT k.id FROM {keys} k)",
     ),
     moving="WITH s AS (DELETE FROM workpool_pending_start s USING {keys} k"
@@ -200,7 +210,7 @@ START = Statement(
     + _STARTED
     + "SELECT s.work_id, s.pool, s.fn_handle, s.is_async, s.hand_out, w.attempts + 1,"
     " s.worker_id, s.lane, s.place, %(now)s, {false}, s.id, s.rank, s.run_at"
-    " FROM s JOIN workpool_work w ON w.id = s.work_id",
+    " FROM s JOIN workpool_work w ON w.id = s.work_id WHERE" + _NOT_COMPLETED,
 )
 # A row that cannot be moved ends its work as error, unless that has ended or is
 # elsewhere, and goes: it must never wedge the loop (protocol R8).

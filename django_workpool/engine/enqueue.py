@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
+
+from django.db import connections
 
 from django_workpool import arguments, registry
 from django_workpool.compat import uuid7
@@ -10,12 +13,12 @@ from django_workpool.db import clock, executor_statements, retry, serial
 from django_workpool.db.dialect import to_time
 from django_workpool.db.session import Session
 from django_workpool.engine import kick
-from django_workpool.exceptions import InvalidOptionError
+from django_workpool.exceptions import InvalidArgumentsError, InvalidOptionError
 from django_workpool.failpoints import failpoint
 from django_workpool.models import Work
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from django_workpool.choices import FunctionKind
 
@@ -24,31 +27,56 @@ CHUNK_BYTES = 4_000_000
 NAME_LENGTH = 255
 
 
+def enqueue_one(
+    using: str,
+    pool: str,
+    kind: FunctionKind,
+    fn: object,
+    args: object,
+    given: Mapping[str, object],
+) -> Work:
+    """Insert one work."""
+    function, label = _checked(kind, fn, given)
+    text = arguments.encode_arguments(function, args)
+    (work,) = _write(using, pool, function, label, [text])
+    return work
+
+
 def enqueue(
     using: str,
     pool: str,
     kind: FunctionKind,
     fn: object,
-    batch: Iterable[object],
-    name: str | None,
+    batch: object,
+    given: Mapping[str, object],
 ) -> list[Work]:
     """Insert one work for each element of *batch*; all or nothing.
 
     Everything is checked before the first row is written, so that a refused batch
     writes nothing.
     """
+    function, label = _checked(kind, fn, given)
+    texts = _encoded(function, batch)
+    return _write(using, pool, function, label, texts) if texts else []
+
+
+def _checked(
+    kind: FunctionKind, fn: object, given: Mapping[str, object]
+) -> tuple[registry.Function, str]:
     function = registry.handle_of(fn)
     if function.kind != kind:
         raise wrong_kind(function, kind)
-    label = _check_name(name) or function.label
-    texts = [arguments.encode_arguments(function, args) for args in batch]
-    if not texts:
-        return []
+    return function, _label(given) or function.label
+
+
+def _write(
+    using: str, pool: str, function: registry.Function, label: str, texts: list[str]
+) -> list[Work]:
     works = [
         Work(
             id=uuid7(),
             pool=pool,
-            fn_type=kind.value,
+            fn_type=function.kind.value,
             fn_handle=function.handle,
             fn_name=label,
             fn_args=text,
@@ -63,6 +91,9 @@ def enqueue(
             failpoint("enqueue.after_insert")
             kick.on_commit(using, pool, works)
 
+    if not connections[using].in_atomic_block:
+        # Before the works, so that no pass starts them under another limit.
+        kick.sync(using, pool)
     retry.retried(write, using=using)
     return works
 
@@ -77,7 +108,27 @@ def wrong_kind(function: registry.Function, kind: FunctionKind) -> InvalidOption
     )
 
 
-def _check_name(name: object) -> str | None:
+def _encoded(function: registry.Function, batch: object) -> list[str]:
+    """Return the stored arguments of each call, all of them checked."""
+    if not isinstance(batch, Iterable) or isinstance(batch, str | bytes | Mapping):
+        advice = "Pass a series of mappings of keyword arguments."
+        raise InvalidArgumentsError("batch", type(batch).__name__, advice)
+    texts = []
+    for number, args in enumerate(batch):
+        try:
+            texts.append(arguments.encode_arguments(function, args))
+        except InvalidArgumentsError as error:
+            path = f"batch[{number}]{error.path.removeprefix('args')}"
+            raise InvalidArgumentsError(path, error.found, error.advice) from error
+    return texts
+
+
+def _label(given: Mapping[str, object]) -> str | None:
+    """Return the option ``name``; refuse every other option."""
+    for option in given:
+        if option != "name":
+            raise InvalidOptionError("option", option, "The options are: name.")
+    name = given.get("name")
     if name is None:
         return None
     if (

@@ -10,7 +10,9 @@ from django.db.models import Q
 from django_workpool.choices import WorkKind
 from django_workpool.db import clock
 from django_workpool.db.session import Session
+from django_workpool.engine import declare
 from django_workpool.engine.load import load
+from django_workpool.engine.pool_rows import PoolMissingError
 from django_workpool.engine.status import status, to_id
 from django_workpool.models import InProgressWork, MainLoop, PendingStart
 from django_workpool.planner.explain import explained
@@ -80,7 +82,12 @@ def explain(using: str, pool: str, work: Work | UUID | str) -> Explanation:
 def _pending(using: str, pool: str, row: PendingStart) -> Explanation:
     loop = MainLoop.objects.using(using).filter(pk=pool).first()
     generation = 0 if loop is None else loop.generation
-    snapshot, now = load(Session(using), pool, generation, is_locked=False)
+    try:
+        snapshot, now = load(Session(using), pool, generation, is_locked=False)
+    except PoolMissingError:
+        # As the next pass will do.
+        declare.insert_missing(using, pool)
+        snapshot, now = load(Session(using), pool, generation, is_locked=False)
     due = Due(
         row.pk, row.work_id, row.fn_handle, row.rank, clock.as_utc(row.run_at, using)
     )

@@ -75,13 +75,23 @@ def _after_commit(hooks: _Hooks, using: str, pool: str, works: Sequence[Work]) -
         announce.enqueued(works, hooks.levels[pool])
 
 
-def _read(using: str, pool: str) -> tuple[str, bool, bool]:
-    """Return level, is the loop awake, is it saturated; declare the pool if needed."""
-    rows = Session(using).rows(executor_statements.KICK, pool=pool)
+def sync(using: str, pool: str) -> None:
+    """Declare *pool* if code declares it otherwise than at the last time.
+
+    Never inside the user's transaction: rivals would wait for its end.
+    """
     wanted = options.declared_options(pool)
-    if not rows or _synced.get((using, pool)) != wanted:
+    if _synced.get((using, pool)) != wanted:
         declare(using, pool)
         _synced[using, pool] = wanted
+
+
+def _read(using: str, pool: str) -> tuple[str, bool, bool]:
+    """Return level, is the loop awake, is it saturated; declare the pool if needed."""
+    sync(using, pool)
+    rows = Session(using).rows(executor_statements.KICK, pool=pool)
+    if not rows:
+        declare(using, pool)
         rows = Session(using).rows(executor_statements.KICK, pool=pool)
     level, overrides, state, is_saturated = rows[0]
     is_awake = state == LoopState.RUNNING
@@ -147,4 +157,4 @@ def _has_expired(
 ) -> bool:
     values = {"status_ttl": to_duration(ttl), **options.overrides_of(overrides or "")}
     ended_at, limit = to_time(oldest, using), values["status_ttl"]
-    return ended_at is not None and limit is not None and ended_at + limit <= now
+    return ended_at is not None and limit is not None and ended_at <= now - limit

@@ -5,14 +5,12 @@ Python sees keys, kinds and numbers here, never a model, an argument or a result
 
 from __future__ import annotations
 
-import json
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from django_workpool.choices import WorkerState
 from django_workpool.db import statements
 from django_workpool.db.dialect import to_keys, to_time, to_uuid
-from django_workpool.engine import declare
+from django_workpool.engine.pool_rows import pool_and_workers
 from django_workpool.failpoints import failpoint
 from django_workpool.planner.admission import MAX_STARTS
 from django_workpool.planner.plan import MAX_CANCELATIONS, MAX_COMPLETIONS
@@ -21,7 +19,6 @@ from django_workpool.planner.snapshot import (
     Completion,
     Due,
     Ended,
-    Executing,
     Lost,
     PoolOptions,
     Running,
@@ -29,15 +26,14 @@ from django_workpool.planner.snapshot import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
+    from datetime import datetime
     from uuid import UUID
 
     from django_workpool.db.session import Session
 
 # Beyond the free slots so many rows of the head are read, for those that must wait.
 HEAD_MARGIN = 200
-
-_handles: dict[str, Mapping[str, str]] = {}
 
 
 def load(
@@ -53,11 +49,11 @@ def load(
             and the snapshot serves a look, not a pass.
 
     Returns:
-        The snapshot and the database's time, never earlier than a due row's own.
+        The snapshot and the database's time.
     """
     # R1: in progress before everything that moves away from it.
     running = _running(session, pool)
-    options, executing, ended, now, oldest = _pool_and_workers(session, pool)
+    options, executing, ended, now, oldest = pool_and_workers(session, pool)
     failpoint("recovery.after_read")
     orphans = _orphans(running, ended)
     unavailable = _lock(session, orphans) if is_locked else frozenset()
@@ -69,23 +65,49 @@ def load(
         named = {entry.work_id for entry in completions}
         named |= {request.work_id for request in cancelations}
         unavailable |= _lock(session, (named & in_progress) - orphans)
-    due = _due(session, pool, _head_limit(options, running, completions))
-    return (
-        Snapshot(
-            pool=options,
-            generation=generation,
-            running=running,
-            completions=completions,
-            cancelations=cancelations,
-            due=due,
-            workers=executing,
-            ended=ended,
-            lost=_lost(session, orphans),
-            unavailable=unavailable,
-            oldest_completed_at=oldest,
+    due = _due(session, pool, _head_limit(options, running, completions), now)
+    snapshot = Snapshot(
+        pool=options,
+        generation=generation,
+        running=running,
+        completions=completions,
+        cancelations=cancelations,
+        due=due,
+        workers=executing,
+        ended=ended,
+        lost=_lost(session, orphans),
+        unavailable=unavailable,
+        oldest_completed_at=oldest,
+    )
+    return _without_doubles(session, snapshot), now
+
+
+def _without_doubles(session: Session, snapshot: Snapshot) -> Snapshot:
+    """Settle works that were seen in progress and then pending, too (R1).
+
+    A give-back moves its row in one commit, so what is still in progress afterwards was
+    never given back: its queue row is a stray, and must not cost anybody a slot.
+    """
+    waiting = {work.work_id: work.id for work in snapshot.due}
+    for request in snapshot.cancelations:
+        if request.start_id is not None:
+            waiting[request.work_id] = request.start_id
+    doubles = sorted({row.work_id for row in snapshot.running} & waiting.keys())
+    if not doubles:
+        return snapshot
+    keys = to_keys(((work,) for work in doubles), session.using)
+    rows = session.rows(statements.STILL_IN_PROGRESS, keys=keys)
+    still = {to_uuid(row[0]) for row in rows}
+    back = set(doubles) - still
+    return replace(
+        snapshot,
+        running=tuple(row for row in snapshot.running if row.work_id not in back),
+        due=tuple(work for work in snapshot.due if work.work_id not in still),
+        cancelations=tuple(
+            replace(request, start_id=None) if request.work_id in still else request
+            for request in snapshot.cancelations
         ),
-        # What lies in PendingStart is due, though its clock ran a little ahead.
-        max([now, *(work.run_at for work in due)]),
+        doubled=tuple(waiting[work_id] for work_id in doubles if work_id in still),
     )
 
 
@@ -103,65 +125,6 @@ def _running(session: Session, pool: str) -> tuple[Running, ...]:
         )
         for row in session.rows(statements.IN_PROGRESS, pool=pool)
     )
-
-
-def _pool_and_workers(
-    session: Session, pool: str
-) -> tuple[
-    PoolOptions, tuple[Executing, ...], tuple[Ended, ...], datetime, datetime | None
-]:
-    rows = session.rows(statements.POOL_AND_WORKERS, pool=pool)
-    if not rows:
-        # A pool whose declaration never reached its row still runs (R35).
-        declare.insert_missing(session.using, pool)
-        rows = session.rows(statements.POOL_AND_WORKERS, pool=pool)
-    options = declare.in_force(session.using, pool, rows[0][:6])
-    now = to_time(rows[0][6], session.using) or datetime.now(tz=UTC)
-    executing: list[Executing] = []
-    ended: list[Ended] = []
-    for row in rows:
-        if row[8] is None:
-            continue
-        if row[9] == WorkerState.READY:
-            executing.extend(_executing(session, pool, row))
-        else:
-            ended.append(Ended(to_uuid(row[8]), row[15], _begun(row[14])))
-    # One order on every database, so that a plan does not depend on it.
-    executing.sort(key=lambda worker: worker.id)
-    oldest = to_time(rows[0][7], session.using)
-    return options, tuple(executing), tuple(ended), now, oldest
-
-
-def _executing(
-    session: Session, pool: str, row: tuple[Any, ...]
-) -> Iterable[Executing]:
-    worker, pools, digest, threads, coroutines = row[8], *row[10:14]
-    used_threads, used_coroutines = row[16:18]
-    served = json.loads(pools)
-    if not served or pool in served:
-        yield Executing(
-            id=to_uuid(worker),
-            handles=_known(session, digest),
-            free_threads=max(0, threads - used_threads),
-            free_coroutines=max(0, coroutines - used_coroutines),
-        )
-
-
-def _known(session: Session, digest: str) -> Mapping[str, str]:
-    """Return the functions behind a digest; read once in the life of a process."""
-    handles = _handles.get(digest)
-    if handles is None:
-        rows = session.rows(statements.HANDLES, digest=digest)
-        if not rows:
-            return {}
-        handles = _handles[digest] = json.loads(rows[0][0])
-    return handles
-
-
-def _begun(text: str | None) -> frozenset[tuple[UUID, int]] | None:
-    if text is None:
-        return None
-    return frozenset((to_uuid(work), number) for work, number in json.loads(text))
 
 
 def _orphans(running: Iterable[Running], ended: Iterable[Ended]) -> frozenset[UUID]:
@@ -219,7 +182,7 @@ def _head_limit(
     return min(MAX_STARTS, free + HEAD_MARGIN)
 
 
-def _due(session: Session, pool: str, limit: int) -> tuple[Due, ...]:
+def _due(session: Session, pool: str, limit: int, now: datetime) -> tuple[Due, ...]:
     rows = session.rows(statements.DUE_HEAD, pool=pool, limit=limit)
     return tuple(
         Due(
@@ -227,7 +190,8 @@ def _due(session: Session, pool: str, limit: int) -> tuple[Due, ...]:
             to_uuid(work),
             handle,
             rank,
-            to_time(run_at, session.using) or datetime.max.replace(tzinfo=UTC),
+            # What lies in PendingStart is due, though its clock ran ahead of ours.
+            min(to_time(run_at, session.using) or now, now),
         )
         for number, work, handle, rank, run_at in rows
     )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from django_workpool.choices import LoopState
 from django_workpool.db import serial, statements
 from django_workpool.db.session import Session
-from django_workpool.engine import phases
+from django_workpool.engine import declare, phases
 from django_workpool.engine.load import load
+from django_workpool.engine.pool_rows import PoolMissingError, may_insert
 from django_workpool.failpoints import failpoint
 from django_workpool.logs import PhaseTimer
 from django_workpool.planner.plan import plan
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from django_workpool.planner.due import Next
+    from django_workpool.planner.snapshot import PoolOptions
     from django_workpool.planner.steps import Plan
 
 
@@ -50,19 +52,33 @@ def run_pass(using: str, pool: str, runner_id: UUID | None = None) -> Passed | N
     Returns:
         What was done; ``None`` if somebody else holds the pool.
     """
-    timer = PhaseTimer()
     session = Session(using)
-    with serial.pass_unit(using):
+    try:
+        return _pass(session, pool, runner_id)
+    except PoolMissingError:
+        # A pool whose declaration never reached its row still runs (R35).  The row is
+        # made in a transaction of its own: a caller of enqueue may be about to make it
+        # too, and must not wait for a pass.
+        if not may_insert(session, pool):
+            return None
+        declare.insert_missing(using, pool)
+        return _pass(session, pool, runner_id)
+
+
+def _pass(session: Session, pool: str, runner_id: UUID | None) -> Passed | None:
+    with serial.pass_unit(session.using):
         # R1: the lock is a statement of its own, and every read follows it.
         generation = _lock(session, pool)
         if generation is None:
             return None
+        # From here the lock is held; the wait for it is nobody's rest (R39).
+        timer = PhaseTimer()
         failpoint("pass.locked")
         with timer.phase("load"):
             snapshot, now = load(session, pool, generation, is_locked=True)
         with timer.phase("plan"):
             decided = plan(snapshot, now)
-        applied = _apply(session, pool, decided, now, timer)
+        applied = _apply(session, snapshot.pool, decided, now, timer)
         failpoint("next.before_write")
         session.write(
             statements.UPDATE_LOOP,
@@ -81,17 +97,28 @@ def run_pass(using: str, pool: str, runner_id: UUID | None = None) -> Passed | N
     return Passed(pool, generation, decided, applied, decided.next, timer.elapsed_ms())
 
 
-def has_something_to_do(using: str, pool: str) -> bool:
+def has_something_to_do(
+    using: str, pool: str, skipped: frozenset[UUID] = frozenset()
+) -> bool:
     """Look at *pool* without the lock: would a pass change anything?
 
     The second look of protocol R34, asked after the sleeping state was committed.
+
+    Args:
+        using: The pool's database.
+        pool: Its name.
+        skipped: What the last pass could not have, because somebody holds it: it is
+            no news, and has its own time (R2).
     """
     session = Session(using)
     loop = session.rows(statements.READ_LOOP, pool=pool)
     if not loop:
         return True
-    snapshot, now = load(session, pool, loop[0][0], is_locked=False)
-    return not plan(snapshot, now).is_empty
+    try:
+        snapshot, now = load(session, pool, loop[0][0], is_locked=False)
+    except PoolMissingError:
+        return may_insert(session, pool)
+    return not plan(replace(snapshot, unavailable=skipped), now).is_empty
 
 
 def _lock(session: Session, pool: str) -> int | None:
@@ -110,7 +137,11 @@ def _lock(session: Session, pool: str) -> int | None:
 
 
 def _apply(
-    session: Session, pool: str, decided: Plan, now: datetime, timer: PhaseTimer
+    session: Session,
+    pool: PoolOptions,
+    decided: Plan,
+    now: datetime,
+    timer: PhaseTimer,
 ) -> phases.Applied:
     applied = phases.Applied()
     with timer.phase("completions"):
@@ -118,9 +149,9 @@ def _apply(
     with timer.phase("cancelations"):
         phases.cancel(session, decided, applied, now)
     with timer.phase("recovery"):
-        phases.recover(session, decided, applied, now)
+        phases.recover(session, pool, decided, applied, now)
     with timer.phase("starts"):
         phases.start(session, decided, applied, now)
     with timer.phase("cleanup"):
-        phases.clean(session, pool, decided.expired_before)
+        phases.clean(session, pool.name, decided.expired_before)
     return applied

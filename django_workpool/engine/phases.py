@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from django.db import Error, transaction
 
+from django_workpool import logs
 from django_workpool.choices import CompletionStatus
 from django_workpool.db import executor_statements, retry, statements
 from django_workpool.db.dialect import to_uuid
@@ -23,11 +24,10 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from django_workpool.db.session import Session, Statement
+    from django_workpool.planner.snapshot import PoolOptions
     from django_workpool.planner.steps import Loss, Plan
 
 MAX_EXPIRED = 200
-
-logger = logging.getLogger("django_workpool.loop")
 
 
 @dataclass
@@ -43,13 +43,17 @@ class Applied:
     ended: list[tuple[UUID, str]] = field(default_factory=list)
 
 
-def complete(session: Session, pool: str, plan: Plan, now: datetime) -> None:
+def complete(session: Session, pool: PoolOptions, plan: Plan, now: datetime) -> None:
     """Phase 1: completions become terminal records and free their slots."""
     for entry in plan.completions:
         if not entry.status:
-            logger.warning(
+            logs.tell(
+                logs.loop,
+                logging.WARNING,
+                pool.log_level,
                 "A completion came late or twice and was dropped",
-                extra={"workpool": {"pool": pool, "workId": str(entry.work_id)}},
+                pool=pool.name,
+                workId=str(entry.work_id),
             )
     failpoint("completions.mid")
     rows = [(e.id, e.work_id, e.hand_out, e.status) for e in plan.completions]
@@ -76,8 +80,21 @@ def cancel(session: Session, plan: Plan, applied: Applied, now: datetime) -> Non
     )
 
 
-def recover(session: Session, plan: Plan, applied: Applied, now: datetime) -> None:
+def recover(
+    session: Session, pool: PoolOptions, plan: Plan, applied: Applied, now: datetime
+) -> None:
     """Phase 3: works of dead workers are lost, or go back to their old place."""
+    for loss in plan.lost:
+        logs.tell(
+            logs.loop,
+            logging.WARNING,
+            pool.log_level,
+            "A work was lost with its worker",
+            pool=pool.name,
+            workId=str(loss.work_id),
+            worker=str(loss.worker_id),
+            lastExit=loss.last_exit,
+        )
     rows = [_lost_row(loss) for loss in plan.lost]
     _move(session, statements.END_LOST, rows, now, statements.DROP_RUNNING)
     applied.ended += [(loss.work_id, loss.status) for loss in plan.lost]
@@ -100,6 +117,11 @@ def _lost_row(loss: Loss) -> tuple[object, ...]:
 
 def start(session: Session, plan: Plan, applied: Applied, now: datetime) -> None:
     """Phase 4: due works are given to workers, each in a lane of its own."""
+    if plan.doubled:
+        logs.loop.error(
+            "Queue rows of works that are in progress were dropped: %s", plan.doubled
+        )
+        session.write_rows(statements.DROP_START, [(start,) for start in plan.doubled])
     failpoint("starts.after_plan")
     rows = [
         (s.id, s.is_async, s.hand_out, s.worker_id, s.lane, s.place)
@@ -153,5 +175,5 @@ def _move_alone(
     except Error as error:
         if retry.is_transient(error):
             raise
-        logger.exception("A row cannot be moved, so its work ends: %r", row)
+        logs.loop.exception("A row cannot be moved, so its work ends: %r", row)
         run([row], drop)

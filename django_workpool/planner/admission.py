@@ -171,7 +171,10 @@ PREDICATES: tuple[Predicate, ...] = (
     ),
     Predicate(
         "executor_capacity",
-        lambda work, state: state.best(work.fn_handle) is not None,
+        # What nobody knows waits for that alone.
+        lambda work, state: (
+            not _knows(work, state) or state.best(work.fn_handle) is not None
+        ),
         _capacity,
     ),
 )

@@ -33,13 +33,14 @@ class Draft:
     lost: list[Loss] = field(default_factory=list)
     given_back: list[tuple[UUID, int]] = field(default_factory=list)
     restarted: list[UUID] = field(default_factory=list)
-    has_skipped: bool = False
+    skipped: set[UUID] = field(default_factory=set)
 
     def skips(self, work_id: UUID) -> bool:
         """Say whether *work_id* must be left to the next pass."""
-        skipped = work_id in self.snapshot.unavailable
-        self.has_skipped = self.has_skipped or skipped
-        return skipped
+        if work_id not in self.snapshot.unavailable:
+            return False
+        self.skipped.add(work_id)
+        return True
 
 
 def freed(snapshot: Snapshot) -> Draft:
@@ -123,13 +124,9 @@ def _recover(draft: Draft) -> None:
             return
         begun = worker.begun is None or (row.work_id, row.hand_out) in worker.begun
         is_flagged = row.cancel_requested or row.work_id in draft.flagged
-        lost = draft.snapshot.lost.get(row.work_id)
-        is_restartable = (
-            lost is not None
-            and lost.fn_type != FunctionKind.ACTION
-            and lost.deaths < MAX_RESTARTS
-        )
-        if not is_flagged and (not begun or is_restartable):
+        draft.flagged.pop(row.work_id, None)
+        if not is_flagged and (not begun or _is_restartable(draft, row)):
+            # Its lane stays taken in this pass: the works behind it must not pass by.
             draft.given_back.append((row.work_id, row.hand_out))
             if begun:
                 draft.restarted.append(row.work_id)
@@ -145,5 +142,14 @@ def _recover(draft: Draft) -> None:
                     had_begun=begun,
                 )
             )
-        draft.flagged.pop(row.work_id, None)
-        del draft.running[row.work_id]
+            del draft.running[row.work_id]
+
+
+def _is_restartable(draft: Draft, row: Running) -> bool:
+    """Say whether what had begun may begin again: its death left no effect."""
+    lost = draft.snapshot.lost.get(row.work_id)
+    return (
+        lost is not None
+        and lost.fn_type != FunctionKind.ACTION
+        and lost.deaths < MAX_RESTARTS
+    )

@@ -40,7 +40,11 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
     starts = tuple(_start(snapshot, admission))
     expired = _expired_before(snapshot, now)
     is_busy = bool(
-        draft.completions or draft.cancelations or draft.lost or draft.given_back
+        draft.completions
+        or draft.cancelations
+        or draft.lost
+        or draft.given_back
+        or snapshot.doubled
     )
     return Plan(
         completions=tuple(draft.completions),
@@ -50,14 +54,16 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
         lost=tuple(draft.lost),
         given_back=tuple(draft.given_back),
         restarted=tuple(draft.restarted),
+        doubled=snapshot.doubled,
         starts=starts,
+        skipped=frozenset(draft.skipped),
         # Bounded: a pass that recovers leaves the cleaning to the next one.
         expired_before=None if draft.lost or draft.given_back else expired,
         next=next_state(
             snapshot.pool,
             now,
             is_busy=is_busy or bool(starts) or expired is not None,
-            has_skipped=draft.has_skipped,
+            has_skipped=bool(draft.skipped),
             is_saturated=_is_saturated(admission),
         ),
     )

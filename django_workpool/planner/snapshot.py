@@ -114,6 +114,7 @@ class Snapshot:
     ``unavailable`` holds works whose in-progress row another transaction holds or has
     taken away: this pass leaves them, and every request that concerns them, to the
     next.
+    ``doubled`` holds queue rows of works that are in progress: they must go.
     """
 
     pool: PoolOptions
@@ -126,4 +127,5 @@ class Snapshot:
     ended: tuple[Ended, ...] = ()
     lost: Mapping[UUID, Lost] = field(default_factory=dict)
     unavailable: frozenset[UUID] = frozenset()
+    doubled: tuple[int, ...] = ()
     oldest_completed_at: datetime | None = None

@@ -58,7 +58,10 @@ class Plan:
     lost: tuple[Loss, ...]
     given_back: tuple[tuple[UUID, int], ...]
     restarted: tuple[UUID, ...]
+    doubled: tuple[int, ...]
     starts: tuple[Start, ...]
+    # Works that somebody held; not a change, but a reason to look again soon.
+    skipped: frozenset[UUID]
     expired_before: datetime | None
     next: Next
 
@@ -70,6 +73,7 @@ class Plan:
             or self.cancelations
             or self.lost
             or self.given_back
+            or self.doubled
             or self.starts
             or self.expired_before
         )

@@ -33,6 +33,9 @@ __all__ = [
     "resolve",
 ]
 
+# What the column of a stored name takes.
+LONGEST_HANDLE = 255
+
 # A type variable over the whole callable keeps its signature, overloads included.
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -137,6 +140,10 @@ def _register(fn: _F, kind: FunctionKind) -> _F:
     if isinstance(fn, type | MethodType) or not name.isidentifier():
         return fn
     handle = f"{fn.__module__}.{name}"
+    if len(handle) > LONGEST_HANDLE:
+        raise InvalidOptionError(
+            kind.value, handle, f"Its name has more than {LONGEST_HANDLE} characters."
+        )
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
         raise InvalidOptionError(
             kind.value, handle, "Calling a generator function runs nothing: use return."

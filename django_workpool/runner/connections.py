@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import connections, reset_queries
 
+from django_workpool.runner.waiting import wait
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -70,10 +72,29 @@ def _is_clean(connection: BaseDatabaseWrapper) -> bool:
         return False
     if connection.in_atomic_block or not connection.get_autocommit():
         return False
+    if connection.connection is not None and not _is_open(connection):
+        return False
     if connection.errors_occurred:
         if not connection.is_usable():
             return False
         connection.errors_occurred = False
+    return True
+
+
+def _is_open(connection: BaseDatabaseWrapper) -> bool:
+    """Say whether the session is still there, without asking the server.
+
+    vendor: an idle session of PostgreSQL has nothing to read, unless it was ended: then
+    the reason, or the end, is waiting.  SQLite refuses to count on a closed session.
+    """
+    session: Any = connection.connection
+    try:
+        if connection.vendor == "sqlite":
+            return bool(session.total_changes >= 0)
+        if connection.vendor == "postgresql":
+            return not (session.closed or wait([session.fileno()], 0))
+    except Exception:  # noqa: BLE001 - whatever the driver says: it is not open
+        return False
     return True
 
 

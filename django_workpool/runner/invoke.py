@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
 from django.db import connections, transaction
 
-from django_workpool import arguments, registry
+from django_workpool import arguments, logs, registry
 from django_workpool.choices import CompletionStatus, FunctionKind
 from django_workpool.db import retry, serial
 from django_workpool.engine import announce, complete
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
     from uuid import UUID
-
-logger = logging.getLogger("django_workpool.runner")
 
 # Re-runs of a mutation after a conflict, within one attempt.
 MAX_CONFLICTS = 10
@@ -72,7 +70,17 @@ class Invocation:
         )
 
     def failed(self, error: BaseException, started_at: datetime) -> Ending:
-        """Return the ending of a function that raised *error*."""
+        """Return the ending of a function that raised *error*, and log it."""
+        logs.tell(
+            logs.runner,
+            logging.ERROR,
+            self.assignment.level,
+            f"The function of a work raised: {self.assignment.fn_name}",
+            error=error,
+            pool=self.assignment.pool,
+            workId=str(self.assignment.work_id),
+            attempt=self.assignment.attempt,
+        )
         return Ending(
             assignment=self.assignment,
             worker_id=self.worker_id,
@@ -135,9 +143,12 @@ def _invoke(invocation: Invocation) -> Ending | None:
         failpoint("run.after_body")
         return invocation.succeeded(text, started_at)
     except _FencedOutError:
-        logger.warning(
+        logs.tell(
+            logs.runner,
+            logging.WARNING,
+            invocation.assignment.level,
             "A mutation was rolled back, for its hand-out is over",
-            extra={"workpool": {"workId": str(invocation.assignment.work_id)}},
+            workId=str(invocation.assignment.work_id),
         )
         return None
     except BaseException as error:  # noqa: BLE001 - user code may raise anything
@@ -162,7 +173,7 @@ def _mutate(
         except BaseException as error:
             if committed:
                 # A hook of the function's own raised after the commit.
-                logger.exception("An on_commit hook of a mutation raised")
+                logs.runner.exception("An on_commit hook of a mutation raised")
                 return committed[0]
             if run == MAX_CONFLICTS or not retry.is_transient(error):
                 raise
@@ -181,7 +192,7 @@ def _transact(
     committed: list[Ending],
 ) -> Ending:
     using = invocation.using
-    with serial.unit(using):
+    with serial.unit(using, is_ours=False):
         # Registered first, so that it runs first: from here on the outcome stands.
         transaction.on_commit(lambda: committed.append(ending), using=using)
         invocation.mark()

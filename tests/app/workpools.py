@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
-from tests.app import codec_functions, functions
+from tests.app import (
+    codec_functions,
+    engine_functions,
+    enqueue_functions,
+    functions,
+    life_functions,
+    report_functions,
+    rule_functions,
+)
 
-__all__ = ["codec_functions", "functions"]
+__all__ = [
+    "codec_functions",
+    "engine_functions",
+    "enqueue_functions",
+    "functions",
+    "life_functions",
+    "report_functions",
+    "rule_functions",
+]

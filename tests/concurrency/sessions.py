@@ -1,0 +1,104 @@
+"""What the sessions of these tests do beside each other."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from django.db import connections
+
+from django_workpool.testing import run_pass
+from tests.conformance.sessions import beside
+from tests.conformance.stumbling import armed, wait_reached
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from django_workpool import Workpool
+    from django_workpool.engine.loop import Passed
+    from tests.journal import Journal
+
+END = "the end of the test"
+
+
+def passing(pool: Workpool) -> Callable[[], Passed | None]:
+    """Return what runs one pass in another session."""
+    return lambda: run_pass(pool.name, with_worker=False)
+
+
+@contextmanager
+def paused_pass(
+    pool: Workpool, point: str, journal: Journal
+) -> Iterator[Callable[[], Passed]]:
+    """Let a pass of another session stand at a failpoint; yield what lets it go on."""
+    with (
+        armed(f"{point}=wait:{point}", journal),
+        beside(passing(pool)) as passed,
+    ):
+
+        def goes_on() -> Passed:
+            journal.release(point)
+            found = passed()
+            assert found is not None
+            return found
+
+        try:
+            wait_reached(journal, point)
+            yield goes_on
+        finally:
+            # Also where the test failed: nothing else lets that thread end.
+            journal.release(point)
+
+
+def settings(*names: str) -> dict[str, str]:
+    """Return settings of this thread's session on PostgreSQL, inside and outside."""
+    with connections["default"].cursor() as cursor:
+        cursor.execute(
+            "SELECT name, current_setting(name) FROM unnest(%s::text[]) AS name",
+            [list(names)],
+        )
+        return dict(cursor.fetchall())
+
+
+def execute(sql: str) -> None:
+    """Execute a statement of the test's own in this thread's session."""
+    with connections["default"].cursor() as cursor:
+        cursor.execute(sql)
+
+
+class Listener:
+    """A session of its own that hears the notifications of PostgreSQL."""
+
+    def __init__(self, channel: str) -> None:
+        """Listen from now on."""
+        self._channel = channel
+        self._wrapper = connections.create_connection("default")
+        self._wrapper.ensure_connection()
+        with self._wrapper.cursor() as cursor:
+            cursor.execute(f"LISTEN {channel}")
+
+    def heard(self) -> list[str]:
+        """Return all payloads that were committed before this call."""
+        session: Any = self._wrapper.connection
+        with self._wrapper.cursor() as cursor:
+            cursor.execute("SELECT pg_notify(%s, %s)", [self._channel, END])
+        payloads = []
+        for note in session.notifies(timeout=10):
+            if note.payload == END:
+                break
+            payloads.append(note.payload)
+        return payloads
+
+    def close(self) -> None:
+        """End the session."""
+        self._wrapper.close()
+
+
+@contextmanager
+def listening(channel: str = "workpool_loop") -> Iterator[Listener]:
+    """Listen while the body runs."""
+    listener = Listener(channel)
+    try:
+        yield listener
+    finally:
+        listener.close()

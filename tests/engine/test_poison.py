@@ -1,0 +1,397 @@
+"""Faults E13: rows that cannot be, and the passes that meet them.
+
+Whatever stands in the tables, a pass handles every other row at once, each poisoned row
+is gone after it, and the loop comes to rest.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+
+from django_workpool.db import clock
+from django_workpool.engine import complete, workers
+from django_workpool.models import (
+    CompletedWork,
+    InProgressWork,
+    PendingCancelation,
+    PendingCompletion,
+    PendingStart,
+    Work,
+)
+from django_workpool.testing import drain, inline_executor, run_pass
+from tests.app import functions
+from tests.conformance.begun import begin, end
+from tests.conformance.pools import fresh
+from tests.journal import ids
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from uuid import UUID
+
+    from django.db.models import Model
+
+    from django_workpool import Workpool
+    from django_workpool.engine.complete import Assignment
+    from django_workpool.engine.loop import Passed
+    from tests.journal import Journal
+
+    Plant = Callable[[Assignment], object]
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "other"])
+
+FIRST, LAST = -1, 1
+
+
+def rows(model: type[Model], pool: Workpool) -> int:
+    """Return the number of rows that a pool has in a table."""
+    return model._default_manager.using("default").filter(pool=pool.name).count()
+
+
+def waiting_rows(pool: Workpool) -> int:
+    """Return the number of rows that still wait for a pass."""
+    tables = (PendingStart, PendingCompletion, PendingCancelation, InProgressWork)
+    return sum(rows(table, pool) for table in tables)
+
+
+def passes(pool: Workpool, number: int) -> list[Passed | None]:
+    """Run so many passes, without running any work."""
+    return [run_pass(pool.name, with_worker=False) for _ in range(number)]
+
+
+def completion(bad: Assignment, **values: Any) -> None:
+    """Write a completion beside the worker's own."""
+    row = {
+        "work_id": bad.work_id,
+        "hand_out": bad.hand_out,
+        "status": "success",
+        "return_value": '"poison"',
+        "finished_at": clock.now("default"),
+        **values,
+    }
+    PendingCompletion.objects.using("default").create(pool=bad.pool, **row)
+
+
+def pending(bad: Assignment, *, rank: int = FIRST, **values: Any) -> None:
+    """Write a row that wants the work to start."""
+    row = {
+        "work_id": bad.work_id,
+        "fn_handle": bad.fn_handle,
+        "run_at": clock.now("default"),
+        **values,
+    }
+    PendingStart.objects.using("default").create(pool=bad.pool, rank=rank, **row)
+
+
+def completed(bad: Assignment) -> None:
+    """Write a terminal record too early."""
+    CompletedWork.objects.using("default").create(
+        work_id=bad.work_id,
+        pool=bad.pool,
+        completion_status="success",
+        return_value='"first"',
+        completed_at=clock.now("default"),
+    )
+
+
+def canceled(work_id: UUID, pool: str) -> None:
+    """Write a request."""
+    PendingCancelation.objects.using("default").create(
+        pool=pool, work_id=work_id, requested_at=clock.now("default")
+    )
+
+
+# --- plants: what is wrong beside a work in progress ---
+
+
+def completion_of_an_unknown_work(bad: Assignment) -> None:
+    completion(bad, work_id=uuid4())
+
+
+def completion_of_another_hand_out(bad: Assignment) -> None:
+    completion(bad, hand_out=bad.hand_out + 1)
+
+
+def completion_with_an_unknown_status(bad: Assignment) -> None:
+    completion(bad, status="exploded")
+
+
+def completion_twice(bad: Assignment) -> None:
+    completion(bad)
+    completion(bad, return_value='"second"')
+
+
+def completion_of_a_completed_work(bad: Assignment) -> None:
+    completed(bad)
+    completion(bad)
+
+
+def pending_row_before_all_others(bad: Assignment) -> None:
+    pending(bad, rank=FIRST)
+
+
+def pending_row_behind_all_others(bad: Assignment) -> None:
+    pending(bad, rank=LAST)
+
+
+def pending_row_and_completion(bad: Assignment) -> None:
+    pending(bad)
+    completion(bad)
+
+
+def pending_row_and_request(bad: Assignment) -> None:
+    pending(bad)
+    canceled(bad.work_id, bad.pool)
+
+
+def two_requests(bad: Assignment) -> None:
+    canceled(bad.work_id, bad.pool)
+    canceled(bad.work_id, bad.pool)
+
+
+def request_of_an_unknown_work(bad: Assignment) -> None:
+    canceled(uuid4(), bad.pool)
+
+
+def no_work_row(bad: Assignment) -> None:
+    Work.objects.using("default").filter(pk=bad.work_id).delete()
+
+
+def no_work_row_and_completion(bad: Assignment) -> None:
+    no_work_row(bad)
+    completion(bad)
+
+
+RUNNING_PLANTS: list[tuple[Plant, str, bool]] = [
+    # How the work ends at last, and whether it still runs after the next pass.
+    (completion_of_an_unknown_work, "success", True),
+    (completion_of_another_hand_out, "success", True),
+    (completion_with_an_unknown_status, "error", False),
+    (completion_twice, "success", False),
+    (completion_of_a_completed_work, "success", False),
+    (pending_row_before_all_others, "success", True),
+    (pending_row_behind_all_others, "success", True),
+    (pending_row_and_completion, "success", False),
+    (pending_row_and_request, "success", True),
+    (two_requests, "success", True),
+    (request_of_an_unknown_work, "success", True),
+    (no_work_row, "success", True),
+    (no_work_row_and_completion, "success", False),
+]
+
+
+@pytest.mark.parametrize(
+    ("plant", "outcome", "still_runs"),
+    [pytest.param(*row, id=row[0].__name__) for row in RUNNING_PLANTS],
+)
+def test_a_poisoned_row_of_a_work_in_progress_harms_nobody_else(
+    plant: Plant, outcome: str, still_runs: bool, journal: Journal
+) -> None:
+    pool = fresh(max_parallelism=10)
+    bad_work, good = pool.enqueue_action_batch(functions.echo, [None, None])
+    bad_run, good_run = begin(pool)
+    end(good_run)
+    due = pool.enqueue_action_batch(functions.echo, [None] * 3)
+
+    plant(bad_run)
+    first, *_, last = passes(pool, 3)
+    seen = [entry.kind for entry in pool.status_batch([good, *due]) if entry]
+    running = set(InProgressWork.objects.using("default").values_list("pk", flat=True))
+    end(bad_run)
+    drain(pool.name)
+
+    assert first is not None
+    assert last is not None
+    assert ["completed", "in_progress", "in_progress", "in_progress"] == seen
+    assert [good.pk] == [
+        e.work_id for e in first.plan.completions if e.work_id == good.pk
+    ]
+    assert {work.pk for work in due} <= {entry.work_id for entry in first.plan.starts}
+    assert still_runs == (bad_run.work_id in running)
+    assert not last.is_running
+    assert 0 == waiting_rows(pool)
+    ended = CompletedWork.objects.using("default").in_bulk()
+    assert outcome == ended[bad_run.work_id].completion_status
+    assert {"success"} == {ended[work.pk].completion_status for work in [good, *due]}
+    assert 5 == len(ended)
+    assert sorted(ids([bad_work, good, *due])) == sorted(journal.begins(pool.name))
+
+
+def test_a_pending_row_of_a_running_work_gives_nobody_its_slot(
+    journal: Journal,
+) -> None:
+    pool = fresh(max_parallelism=1)
+    work = pool.enqueue_action(functions.echo)
+    (run,) = begin(pool)
+    after = pool.enqueue_action(functions.echo)
+
+    pending(run, rank=LAST)
+    passes(pool, 2)
+    running = list(InProgressWork.objects.using("default").values_list("pk", flat=True))
+    end(run)
+    drain(pool.name)
+
+    assert [work.pk] == running
+    assert ids([work, after]) == journal.begins(pool.name)
+    assert ["success", "success"] == [
+        pool.status(one).completion_status for one in (work, after)
+    ]
+
+
+@pytest.mark.parametrize("rank", [FIRST, LAST], ids=["first", "last"])
+def test_a_pending_row_of_a_completed_work_is_dropped_and_nothing_runs_again(
+    rank: int, journal: Journal
+) -> None:
+    pool = fresh()
+    done = pool.enqueue_action(functions.echo, {"value": "kept"})
+    (run,) = begin(pool)
+    end(run)
+    passes(pool, 2)
+    due = pool.enqueue_action(functions.echo)
+
+    pending(run, rank=rank)
+    first, *_, last = passes(pool, 3)
+    drain(pool.name)
+
+    assert first is not None
+    assert last is not None
+    assert due.pk in {entry.work_id for entry in first.plan.starts}
+    assert not last.is_running
+    assert 0 == waiting_rows(pool)
+    assert "kept" == pool.result(done).return_value
+    assert ids([done, due]) == journal.begins(pool.name)
+
+
+def test_a_canceled_pending_row_of_a_completed_work_changes_no_outcome() -> None:
+    pool = fresh()
+    done = pool.enqueue_action(functions.echo, {"value": "kept"})
+    due = pool.enqueue_action(functions.echo)
+    run, other = begin(pool)
+    end(run)
+    end(other)
+    passes(pool, 1)
+
+    pending_row_and_request(run)
+    passes(pool, 1)
+
+    assert 0 == waiting_rows(pool)
+    assert ["success", "success"] == [
+        pool.status(work).completion_status for work in (done, due)
+    ]
+    assert "kept" == pool.result(done).return_value
+
+
+def test_a_pending_row_without_its_work_is_dropped_and_takes_no_slot(
+    journal: Journal,
+) -> None:
+    pool = fresh(max_parallelism=1)
+    gone, due = pool.enqueue_action_batch(functions.echo, [None, None])
+    Work.objects.using("default").filter(pk=gone.pk).delete()
+    inline_executor()
+
+    passes(pool, 2)
+    kind = pool.status(due).kind
+    drain(pool.name)
+
+    assert "in_progress" == kind
+    assert 0 == waiting_rows(pool)
+    assert ids([due]) == journal.begins(pool.name)
+
+
+def test_a_work_in_progress_without_its_row_ends_as_error_when_it_begins(
+    journal: Journal,
+) -> None:
+    pool = fresh()
+    gone, due = pool.enqueue_action_batch(functions.echo, [None, None])
+    run_pass(pool.name)
+    Work.objects.using("default").filter(pk=gone.pk).delete()
+
+    drain(pool.name)
+
+    ended = CompletedWork.objects.using("default").in_bulk()
+    assert ("error", "LookupError") == (
+        ended[gone.pk].completion_status,
+        ended[gone.pk].error_type,
+    )
+    assert "success" == ended[due.pk].completion_status
+    assert 0 == waiting_rows(pool)
+    assert ids([due]) == journal.begins(pool.name)
+
+
+def worker_died(*, begun: bool) -> None:
+    """Prove the death of the inline worker."""
+    keys = None if begun else []
+    worker = inline_executor().worker.pk
+    workers.ended("default", worker, is_dead=True, last_exit="exit code 1", begun=keys)
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["begun", "not-begun"])
+@pytest.mark.parametrize(
+    "plant",
+    [completed, pending, no_work_row],
+    ids=["completed-too", "pending-too", "no-work-row"],
+)
+def test_recovery_of_a_poisoned_row_leaves_the_others_alone(
+    begun: bool, plant: Plant
+) -> None:
+    pool = fresh()
+    pool.enqueue_action_batch(functions.echo, [None, None])
+    bad_run, good_run = begin(pool)
+
+    plant(bad_run)
+    worker_died(begun=begun)
+    _, _, last = passes(pool, 3)
+    in_progress = rows(InProgressWork, pool)
+    drain(pool.name)
+
+    assert last is not None
+    assert not last.is_running
+    assert 0 == in_progress
+    assert 0 == waiting_rows(pool)
+    good = CompletedWork.objects.using("default").get(pk=good_run.work_id)
+    assert ("error" if begun else "success") == good.completion_status
+
+
+def test_what_a_worker_gives_back_is_not_held_up_by_a_poisoned_row() -> None:
+    pool = fresh(max_parallelism=2)
+    bad, good = pool.enqueue_action_batch(functions.echo, [None, None])
+    bad_run, good_run = begin(pool)
+    pool.pause()
+
+    pending(bad_run)
+    complete.give_back("default", [bad_run.key, good_run.key])
+
+    assert ["pending", "pending"] == [pool.status(work).kind for work in (bad, good)]
+    assert 0 == rows(InProgressWork, pool)
+    assert 2 == rows(PendingStart, pool)
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        datetime(1970, 1, 1, tzinfo=UTC),
+        datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+    ],
+    ids=["long-ago", "at-the-end-of-time"],
+)
+def test_a_pending_row_of_a_strange_time_runs_and_ages_no_record(
+    moment: datetime, journal: Journal
+) -> None:
+    pool = fresh(max_parallelism=1, status_ttl=timedelta(days=1))
+    done = pool.enqueue_action(functions.echo)
+    drain(pool.name)
+    strange, due = pool.enqueue_action_batch(functions.echo, [None, None])
+    starts = PendingStart.objects.using("default").filter(work_id=strange.pk)
+    starts.update(run_at=moment)
+    canceled(due.pk, pool.name)
+
+    drain(pool.name)
+
+    assert ["success", "success", "canceled"] == [
+        entry and entry.completion_status
+        for entry in pool.status_batch([done, strange, due])
+    ]
+    assert ids([done, strange]) == journal.begins(pool.name)
