@@ -233,7 +233,7 @@ class Workpool(AsyncTwins):
 
         Source: conformance H4, H11 to H13; no counterpart in the seed.
         """
-        self.check_wait()
+        self._check_wait()
         for seconds in looks(timeout, self.name, work):
             found = self.status(work)
             if found.kind == WorkKind.COMPLETED:
@@ -241,7 +241,7 @@ class Workpool(AsyncTwins):
             wake.pause(seconds)
         raise AssertionError  # pragma: no cover - looks() ends by TimeoutError
 
-    def check_wait(self) -> None:
+    def _check_wait(self) -> None:
         """Refuse to wait where the end could never be seen, or never come.
 
         Raises:

@@ -48,7 +48,7 @@ class AsyncTwins:
         debug_counts: Callable[[], dict[str, int]]
         diagnostics: Callable[[], Diagnostics]
         running: Callable[[], list[RunningWork]]
-        check_wait: Callable[[], None]
+        _check_wait: Callable[[], None]
 
     async def aenqueue_action(
         self, fn: Callable[..., object], args: object = None, /, **options: Any
@@ -94,7 +94,7 @@ class AsyncTwins:
         timeout: timedelta | float | None = None,  # noqa: ASYNC109 - as wait()
     ) -> WorkStatus:
         """Await the end of a work as ``wait`` does, without blocking the event loop."""
-        await _in_thread(self.check_wait)
+        await _in_thread(self._check_wait)
         for seconds in looks(timeout, self.name, work):
             found = await self.astatus(work)
             if found.kind == WorkKind.COMPLETED:

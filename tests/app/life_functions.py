@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import os
 import resource
 
@@ -56,6 +57,7 @@ def leave(code: int) -> None:
 def crash() -> None:
     """Read where no memory is."""
     with journaled():
-        # The crash is on purpose: nobody wants its core.
+        # The crash is on purpose: nobody wants its core or its stack.
+        faulthandler.disable()
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         ctypes.string_at(0)

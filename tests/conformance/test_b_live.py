@@ -1,16 +1,19 @@
-"""Group B: limits and pauses that change while a runner lives in another process."""
+"""Group B: limits and pauses that change while a runner lives in another process.
+
+At once means without the backstop: it is switched off (``NO_NETS``), so that only a
+kick can be what starts a work.
+"""
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from django_workpool.db.wake import BACKSTOP
 from django_workpool.testing import drain, run_pass
 from tests.app import functions
 from tests.conformance.pools import fresh
+from tests.conformance.stumbling import NO_NETS
 from tests.journal import ids, until
 
 if TYPE_CHECKING:
@@ -24,23 +27,11 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "othe
 # Without a commit to look at there is nothing to flush.
 IN_A_TRANSACTION = pytest.mark.django_db(databases=["default", "other"])
 
-ROUNDS = 8
 
-
-def assert_at_once(step: Callable[[int], object]) -> None:
-    """Fail if the backstop alone could have made these steps, one after the other.
-
-    It looks once in ``BACKSTOP`` seconds, so that many steps would take it that often.
-    """
-    began = time.monotonic()
-    for number in range(1, ROUNDS + 1):
-        step(number)
-    assert time.monotonic() - began < ROUNDS * BACKSTOP / 2
-
-
-def begun(journal: Journal, pool: Workpool, count: int) -> None:
-    """Wait until so many works of the pool have begun."""
+def begun(journal: Journal, pool: Workpool, count: int) -> int:
+    """Wait until so many works of the pool have begun; return how many there are."""
     until(lambda: len(journal.begins(pool.name)) >= count, f"{count} begins")
+    return len(journal.begins(pool.name))
 
 
 def pass_by(witness: Workpool, journal: Journal) -> None:
@@ -143,17 +134,17 @@ def test_works_of_a_paused_pool_start_at_once_when_it_is_resumed(
     live: Callable[..., LiveRunner], journal: Journal
 ) -> None:
     pool, witness = fresh(), fresh("witness")
-    live()
+    live(**NO_NETS)
 
-    def pause_and_resume(number: int) -> None:
+    def pause_and_resume(number: int) -> int:
         pool.pause()
         pool.enqueue_action(functions.add, {"a": number})
         pass_by(witness, journal)
         assert number - 1 == len(journal.begins(pool.name))
         pool.resume()
-        begun(journal, pool, number)
+        return begun(journal, pool, number)
 
-    assert_at_once(pause_and_resume)
+    assert [1, 2, 3] == [pause_and_resume(number) for number in (1, 2, 3)]
 
 
 def fill(pool: Workpool, journal: Journal) -> None:
@@ -178,14 +169,14 @@ def test_beside_a_blocked_pool_the_works_of_another_start_at_once(
     count: int,
 ) -> None:
     blocked, free = fresh("blocked", max_parallelism=2), fresh("free")
-    live("--threads", "3")
+    live("--threads", "3", **NO_NETS)
     block(blocked, journal)
 
-    def enqueue(number: int) -> None:
+    def enqueue(number: int) -> int:
         free.enqueue_action(functions.add, {"a": number})
-        begun(journal, free, number)
+        return begun(journal, free, number)
 
-    assert_at_once(enqueue)
+    assert [1, 2, 3] == [enqueue(number) for number in (1, 2, 3)]
     assert count == len(journal.begins(blocked.name))
     assert 30 - count == blocked.queue_length()
 
@@ -196,23 +187,24 @@ def test_as_many_works_start_at_once_as_the_limit_is_raised_by(
     live: Callable[..., LiveRunner], journal: Journal, limit: int
 ) -> None:
     pool, witness = fresh(max_parallelism=limit), fresh("witness")
-    live()
+    live(**NO_NETS)
     works = hold_all(pool, 30)
     begun(journal, pool, limit)
     pass_by(witness, journal)
     before = pool.debug_counts()
 
-    def raise_by_three(number: int) -> None:
-        pool.update(max_parallelism=limit + 3 * number)
-        begun(journal, pool, limit + 3 * number)
+    def raise_to(highest: int) -> int:
+        pool.update(max_parallelism=highest)
+        begun(journal, pool, highest)
+        pass_by(witness, journal)
+        return pool.debug_counts()["inProgressWork"]
 
-    assert_at_once(raise_by_three)
+    steps = [limit + 1, limit + 4, limit + 20]
+    after = [raise_to(highest) for highest in steps]
 
-    highest = limit + 3 * ROUNDS
     assert (30 - limit, limit) == (before["pendingStart"], before["inProgressWork"])
-    pass_by(witness, journal)
-    assert highest == pool.debug_counts()["inProgressWork"]
-    assert set(ids(works)[:highest]) == set(journal.begins(pool.name))
+    assert steps == after
+    assert set(ids(works)[: limit + 20]) == set(journal.begins(pool.name))
 
 
 @pytest.mark.item("B13")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from asgiref.sync import async_to_sync
 
+from django_workpool.engine.load import HEAD_MARGIN
 from django_workpool.exceptions import WorkNotFoundError
 from django_workpool.executors.inline import InlineExecutor
 from django_workpool.models import PendingStart, Work
@@ -317,6 +318,21 @@ def test_a_work_beyond_the_bound_of_one_pass_waits_for_the_next() -> None:
     assert () == last
     assert ("slots",) == next_one
     assert [work.pk for work in works[:-2]] == [s.work_id for s in passed.plan.starts]
+
+
+@pytest.mark.item("N12")
+def test_a_work_beyond_what_a_pass_reads_waits_though_there_is_room() -> None:
+    pool = fresh(max_parallelism=1)
+    InlineExecutor("default", threads=0, coroutines=1, pools=[pool.name])
+    _enqueue(pool, HEAD_MARGIN + 1)
+    coroutine = pool.enqueue_action(functions.async_echo)
+
+    failed = pool.explain(coroutine).failed
+    passed = run_pass(pool.name, with_worker=False)
+
+    assert passed is not None
+    assert ("slots",) == failed
+    assert () == passed.plan.starts
 
 
 @pytest.mark.item("N12")

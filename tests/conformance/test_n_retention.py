@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "other"])
 
+# Some milliseconds of a pass, on any database.
+SMALL_CHUNK = 500
 QUEUE = ("PendingStart", "PendingCompletion", "PendingCancelation", "InProgressWork")
 
 
@@ -205,9 +207,9 @@ def test_a_new_work_starts_in_the_first_pass_over_50_000_expired_ones() -> None:
         run_pass(pool.name)
         assigned = [assignment.work_id for assignment in executor.fetch()]
 
-    left = CompletedWork.objects.using("default").count()
+    gone = 50_000 - CompletedWork.objects.using("default").count()
     assert [work.pk] == assigned
-    assert 50_000 - MAX_EXPIRED == left
+    assert 0 < gone <= SMALL_CHUNK
 
 
 @pytest.mark.item("N4")

@@ -106,6 +106,7 @@ OF_PASS: Final[dict[str, dict[str, Any]]] = {
     "HANDLES": _read(1, digest="digest"),
     "IN_PROGRESS": _read(LANES, pool=POOL),
     "LOCK_IN_PROGRESS": _read(KEYS, _ids(RUNNING)),
+    "STILL_IN_PROGRESS": _read(KEYS, _ids(RUNNING)),
     "COMPLETIONS": _read(LANES, pool=POOL, limit=MAX_COMPLETIONS),
     "COMPLETIONS_OF": _read(KEYS, _ids(RUNNING), pool=POOL),
     "LOST_WORKS": _read(KEYS, _ids(RUNNING)),

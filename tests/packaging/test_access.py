@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from django_workpool.db import executor_statements, statements
+from django_workpool.db.dialect import _POSTGRES
+from django_workpool.db.session import Statement, texts
 from django_workpool.engine.access import ACCESS
 from tests.packaging.access_scenarios import (
     SCENARIOS,
@@ -115,6 +118,24 @@ def test_the_reader_of_statements_finds_verbs_and_tables(
     sql: str, expected: dict[str, set[str]]
 ) -> None:
     assert expected == access_of(sql)
+
+
+@pytest.mark.parametrize(
+    ("statement", "table"),
+    [
+        (statements.LOCK_LOOP, "main_loop"),
+        (statements.LOCK_IN_PROGRESS, "in_progress_work"),
+        (executor_statements.FENCE, "in_progress_work"),
+        (executor_statements.READ_BACK_LOCK, "in_progress_work"),
+    ],
+    ids=["the loop", "rows of a pass", "the fence", "the read-back"],
+)
+def test_each_statement_that_must_lock_does_where_rows_can_be_locked(
+    statement: Statement, table: str
+) -> None:
+    (sql,) = texts(statement, _POSTGRES)
+
+    assert {"R", "L"} == access_of(sql)[table]
 
 
 def test_the_reader_of_statements_does_not_guess() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -74,141 +75,159 @@ def in_progress(number: int, lane: int, **columns: Any) -> Running:
     return Running(work_id=work(number), lane=lane, **{**given, **columns})
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """The works of one snapshot by where they are."""
-
-    due: tuple[Due, ...]
-    running: tuple[Running, ...]
-
-
-_pools = st.builds(
-    pool,
-    max_parallelism=st.integers(0, 8),
-    status_ttl=st.sampled_from([None, timedelta(0), timedelta(days=1)]),
-    paused=st.sampled_from([False, False, False, True]),
-    paused_until=st.sampled_from(
-        [None, NOW - timedelta(seconds=1), NOW, NOW + timedelta(seconds=1)]
-    ),
-)
-
-
-@st.composite
-def _workers(draw: st.DrawFn) -> tuple[Executing, ...]:
-    known = st.sets(st.sampled_from(sorted(HANDLES))).map(
-        lambda names: {name: HANDLES[name] for name in sorted(names)}
-    )
-    chosen = draw(st.sets(st.integers(0, len(WORKERS) - 1)))
-    return tuple(
-        executing(
-            number,
-            threads=draw(st.integers(0, 6)),
-            coroutines=draw(st.integers(0, 6)),
-            handles=draw(st.one_of(st.just(HANDLES), known)),
-        )
-        for number in sorted(chosen)
-    )
-
-
-@st.composite
-def _parts(draw: st.DrawFn) -> _Parts:
-    handles = st.sampled_from([*HANDLES, UNKNOWN])
-    numbers = draw(st.sets(st.integers(1, 40), max_size=20))
-    rows = [
-        due(
-            number,
-            fn_handle=draw(handles),
-            rank=draw(st.integers(-2, 2)),
-            run_at=NOW + timedelta(seconds=draw(st.integers(-2, 1))),
-        )
-        for number in sorted(numbers)
-    ]
-    # Beside works of their own, some that were given back while the pass read.
-    others = st.one_of(st.integers(50, 70), st.sampled_from(sorted(numbers) or [50]))
-    held = sorted(draw(st.sets(others, max_size=10)))
-    lanes = draw(
-        st.lists(
-            st.integers(1, 14), min_size=len(held), max_size=len(held), unique=True
-        )
-    )
-    running = [
-        in_progress(
-            number,
-            lane,
-            worker_id=draw(st.sampled_from([*WORKERS, *ENDED, ELSEWHERE])),
-            is_async=draw(st.booleans()),
-            cancel_requested=draw(st.booleans()),
-        )
-        for number, lane in zip(held, lanes, strict=True)
-    ]
-    return _Parts(
-        due=tuple(sorted(rows, key=order)),
-        running=tuple(sorted(running, key=lambda row: row.lane)),
-    )
-
-
 def order(row: Due) -> tuple[int, datetime, int]:
     """Return the key of the order in which works start."""
     return (row.rank, row.run_at, row.id)
 
 
-@st.composite
-def _completions(draw: st.DrawFn, parts: _Parts) -> tuple[Completion, ...]:
-    rows = [
-        *((row.work_id, row.hand_out) for row in parts.running),
-        # Late: of a former hand-out, of a work that waits, of one nobody knows.
-        *((row.work_id, row.hand_out - 1) for row in parts.running),
-        *((row.work_id, 7) for row in parts.due),
-        (work(99), 990),
-    ]
-    chosen = draw(st.lists(st.sampled_from(rows), max_size=8))
-    return tuple(
-        Completion(number, work_id, hand_out, draw(st.sampled_from(STATUSES)))
-        for number, (work_id, hand_out) in enumerate(chosen, start=1)
-    )
+class _Rows:
+    """The tables of one snapshot, from one seed; a smaller size takes rows away."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def at(self, *place: object) -> Random:
+        """Return the dice of one place, which no other place moves."""
+        return Random(f"{self.seed} {place}")
+
+    def pool(self) -> PoolOptions:
+        dice = self.at("pool")
+        return pool(
+            max_parallelism=dice.choice([0, 1, 2, 3, 5, 8, 8]),
+            status_ttl=dice.choice([None, timedelta(0), timedelta(days=1)]),
+            paused=dice.random() < 0.2,
+            paused_until=dice.choice(
+                [None, *(NOW + timedelta(seconds=n) for n in (-1, 0, 1))]
+            ),
+        )
+
+    def workers(self) -> tuple[Executing, ...]:
+        dice = self.at("workers")
+        known = [HANDLES, HANDLES, {"app.send": THREAD}, {}]
+        return tuple(
+            executing(
+                number,
+                threads=dice.randint(0, 3),
+                coroutines=dice.randint(0, 3),
+                handles=dice.choice(known),
+            )
+            for number in range(len(WORKERS))
+            if dice.random() < 0.7
+        )
+
+    def due(self, count: int) -> tuple[Due, ...]:
+        rows = []
+        for number in range(1, count + 1):
+            dice = self.at("due", number)
+            handle = dice.choice([*HANDLES, *HANDLES, UNKNOWN])
+            run_at = NOW + timedelta(seconds=dice.choice([-2, -1, -1, 0, 1]))
+            rank = dice.randint(-2, 2)
+            rows.append(due(number, fn_handle=handle, rank=rank, run_at=run_at))
+        return tuple(sorted(rows, key=order))
+
+    def running(self, count: int, waiting: int) -> tuple[Running, ...]:
+        lanes = self.at("lanes").sample(range(1, 15), 14)
+        rows = []
+        for number, lane in zip(range(count), lanes, strict=False):
+            dice = self.at("running", number)
+            # Beside works of their own, some that were given back meanwhile.
+            is_back = number < waiting and dice.random() < 0.2
+            rows.append(
+                in_progress(
+                    number + 1 if is_back else number + 51,
+                    lane,
+                    worker_id=dice.choice([*WORKERS, *ENDED, *ENDED, ELSEWHERE]),
+                    is_async=dice.random() < 0.4,
+                    cancel_requested=dice.random() < 0.3,
+                )
+            )
+        return tuple(sorted(rows, key=lambda row: row.lane))
+
+    def completions(
+        self, count: int, waiting: tuple[Due, ...], running: tuple[Running, ...]
+    ) -> tuple[Completion, ...]:
+        rows = [
+            *((row.work_id, row.hand_out) for row in running),
+            *((row.work_id, row.hand_out) for row in running),
+            # Late: of a former hand-out, of a work that waits, of one nobody knows.
+            *((row.work_id, row.hand_out - 1) for row in running),
+            *((row.work_id, 7) for row in waiting[:2]),
+            (work(99), 990),
+        ]
+        dice = self.at("completions")
+        return tuple(
+            Completion(number, *dice.choice(rows), dice.choice(STATUSES))
+            for number in range(1, count + 1)
+        )
+
+    def cancelations(
+        self, count: int, waiting: tuple[Due, ...], running: tuple[Running, ...]
+    ) -> tuple[Cancelation, ...]:
+        starts = {row.work_id: row.id for row in waiting}
+        works = [*starts, *(row.work_id for row in running), work(98)]
+        dice = self.at("cancelations")
+        chosen = [dice.choice(works) for _ in range(count)]
+        return tuple(
+            Cancelation(number, work_id, starts.get(work_id))
+            for number, work_id in enumerate(chosen, start=1)
+        )
+
+    def ended(self, running: tuple[Running, ...]) -> tuple[Ended, ...]:
+        dice = self.at("ended")
+        keys = [(row.work_id, row.hand_out) for row in running]
+        begun = [
+            None,
+            *(frozenset(k for k in keys if dice.random() < 0.5) for _ in "ab"),
+        ]
+        return tuple(Ended(worker, "killed", dice.choice(begun)) for worker in ENDED)
+
+    def lost(self, running: tuple[Running, ...]) -> dict[UUID, Lost]:
+        dice = self.at("lost")
+        return {
+            row.work_id: Lost(dice.choice(["action", "mutation"]), dice.randint(0, 4))
+            for row in running
+            if row.worker_id in ENDED
+        }
+
+    def unavailable(self, running: tuple[Running, ...]) -> frozenset[UUID]:
+        dice = self.at("unavailable")
+        share = dice.choice([0, 0, 0.3])
+        return frozenset(row.work_id for row in running if dice.random() < share)
+
+    def oldest(self) -> datetime | None:
+        return self.at("age").choice([None, NOW, NOW - timedelta(days=2)])
 
 
-@st.composite
-def _cancelations(draw: st.DrawFn, parts: _Parts) -> tuple[Cancelation, ...]:
-    waiting = {row.work_id: row.id for row in parts.due}
-    works = [*waiting, *(row.work_id for row in parts.running), work(98)]
-    chosen = draw(st.lists(st.sampled_from(works), max_size=5))
-    return tuple(
-        Cancelation(number, work_id, waiting.get(work_id))
-        for number, work_id in enumerate(chosen, start=1)
-    )
-
-
-@st.composite
-def snapshots(draw: st.DrawFn) -> Snapshot:
-    """Draw a snapshot as a pass could read it."""
-    parts = draw(_parts())
-    keys = [(row.work_id, row.hand_out) for row in parts.running]
-    marks = st.sets(st.sampled_from(keys)) if keys else st.just(set())
-    ended = tuple(
-        Ended(worker_id, "killed", draw(st.none() | marks.map(frozenset)))
-        for worker_id in ENDED
-    )
-    kinds = st.sampled_from(["action", "mutation"])
-    lost = {
-        row.work_id: Lost(draw(kinds), draw(st.integers(0, 4)))
-        for row in parts.running
-        if row.worker_id in ENDED
-    }
-    held = st.sets(st.sampled_from([row.work_id for row in parts.running] or [work(0)]))
-    ages = st.none() | st.integers(0, 2).map(lambda days: NOW - timedelta(days=days))
+def _snapshot(
+    seed: int, waiting: int, busy: int, endings: int, requests: int
+) -> Snapshot:
+    rows = _Rows(seed)
+    due_rows = rows.due(waiting)
+    running = rows.running(busy, waiting)
     return Snapshot(
-        pool=draw(_pools),
-        generation=draw(st.integers(1, 2**40)),
-        running=parts.running,
-        completions=draw(_completions(parts)),
-        cancelations=draw(_cancelations(parts)),
-        due=parts.due,
-        workers=draw(_workers()),
-        ended=ended,
-        lost=lost,
-        unavailable=frozenset(draw(st.just(set()) | held)),
-        oldest_completed_at=draw(ages),
+        pool=rows.pool(),
+        generation=1 + seed,
+        running=running,
+        completions=rows.completions(endings, due_rows, running),
+        cancelations=rows.cancelations(requests, due_rows, running),
+        due=due_rows,
+        workers=rows.workers(),
+        ended=rows.ended(running),
+        lost=rows.lost(running),
+        unavailable=rows.unavailable(running),
+        oldest_completed_at=rows.oldest(),
+    )
+
+
+def snapshots() -> st.SearchStrategy[Snapshot]:
+    """Draw a snapshot as a pass could read it; it shrinks by its numbers of rows."""
+    return st.builds(
+        _snapshot,
+        seed=st.integers(0, 2**32),
+        waiting=st.sampled_from(range(21)),
+        busy=st.sampled_from([0, 1, 2, 3, 4, 6, 10]),
+        endings=st.sampled_from([0, 0, 1, 2, 4, 8]),
+        requests=st.sampled_from([0, 0, 1, 2, 4]),
     )
 
 

@@ -48,7 +48,7 @@ EXAMPLES = [
     (
         InvalidArgumentsError('args["a"][2]', "bytes", "Pass text."),
         (TypeError, ValueError),
-        {"path": 'args["a"][2]', "found": "bytes"},
+        {"path": 'args["a"][2]', "found": "bytes", "advice": "Pass text."},
         ['args["a"][2]', "bytes", "Pass text."],
     ),
     (
