@@ -32,11 +32,20 @@ _ATTRIBUTE = "_workpool_hooks"
 _synced: dict[tuple[str, str], dict[str, Any]] = {}
 
 
+@dataclass(frozen=True)
+class _Found:
+    """What the loop's row said after the commit."""
+
+    level: str
+    is_awake: bool
+    is_saturated: bool
+
+
 @dataclass
 class _Hooks:
     """The kicks of one transaction; shared by all hooks that it registered."""
 
-    levels: dict[str, str] = field(default_factory=dict)
+    found: dict[str, _Found] = field(default_factory=dict)
     sent: set[str] = field(default_factory=set)
     has_run: bool = False
 
@@ -62,17 +71,17 @@ def on_commit(using: str, pool: str, works: Sequence[Work] = ()) -> None:
 
 def _after_commit(hooks: _Hooks, using: str, pool: str, works: Sequence[Work]) -> None:
     hooks.has_run = True
-    is_first = pool not in hooks.levels
-    if is_first:
-        hooks.levels[pool], is_awake, is_saturated = _read(using, pool)
-        if is_awake or (works and is_saturated):
-            hooks.sent.add(pool)
-    if pool not in hooks.sent:
+    if pool not in hooks.found:
+        hooks.found[pool] = _read(using, pool)
+    found = hooks.found[pool]
+    # To a full pool a new work is no news; what else may happen is.
+    is_news = not (works and found.is_saturated)
+    if is_news and not found.is_awake and pool not in hooks.sent:
         hooks.sent.add(pool)
         failpoint("kick.before_send")
         wake.notify(using, pool)
     if works:
-        announce.enqueued(works, hooks.levels[pool])
+        announce.enqueued(works, found.level)
 
 
 def sync(using: str, pool: str) -> None:
@@ -86,16 +95,19 @@ def sync(using: str, pool: str) -> None:
         _synced[using, pool] = wanted
 
 
-def _read(using: str, pool: str) -> tuple[str, bool, bool]:
-    """Return level, is the loop awake, is it saturated; declare the pool if needed."""
+def _read(using: str, pool: str) -> _Found:
+    """Read level and loop, in one query; declare the pool first if needed."""
     sync(using, pool)
     rows = Session(using).rows(executor_statements.KICK, pool=pool)
     if not rows:
         declare(using, pool)
         rows = Session(using).rows(executor_statements.KICK, pool=pool)
     level, overrides, state, is_saturated = rows[0]
-    is_awake = state == LoopState.RUNNING
-    return level_in_force(level, overrides), is_awake, bool(is_saturated)
+    return _Found(
+        level=level_in_force(level, overrides),
+        is_awake=state == LoopState.RUNNING,
+        is_saturated=bool(is_saturated),
+    )
 
 
 def kick(using: str, pool: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import connections
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from django_workpool.engine.loop import Passed
     from tests.journal import Journal
 
+_Value = TypeVar("_Value")
+
 END = "the end of the test"
 
 
@@ -27,20 +29,15 @@ def passing(pool: Workpool) -> Callable[[], Passed | None]:
 
 
 @contextmanager
-def paused_pass(
-    pool: Workpool, point: str, journal: Journal
-) -> Iterator[Callable[[], Passed]]:
-    """Let a pass of another session stand at a failpoint; yield what lets it go on."""
-    with (
-        armed(f"{point}=wait:{point}", journal),
-        beside(passing(pool)) as passed,
-    ):
+def standing(
+    call: Callable[[], _Value], point: str, journal: Journal
+) -> Iterator[Callable[[], _Value]]:
+    """Let *call* stand at a failpoint in another session; yield what lets it go on."""
+    with armed(f"{point}=wait:{point}", journal), beside(call) as answer:
 
-        def goes_on() -> Passed:
+        def goes_on() -> _Value:
             journal.release(point)
-            found = passed()
-            assert found is not None
-            return found
+            return answer()
 
         try:
             wait_reached(journal, point)
@@ -48,6 +45,12 @@ def paused_pass(
         finally:
             # Also where the test failed: nothing else lets that thread end.
             journal.release(point)
+
+
+def passed(found: Passed | None) -> Passed:
+    """Return a pass that was made."""
+    assert found is not None
+    return found
 
 
 def settings(*names: str) -> dict[str, str]:

@@ -23,7 +23,13 @@ from django_workpool.models import (
 from django_workpool.testing import drain, inline_executor, run_pass
 from tests.app import functions
 from tests.app.models import Effect
-from tests.concurrency.sessions import execute, passing, paused_pass, settings
+from tests.concurrency.sessions import (
+    execute,
+    passed,
+    passing,
+    settings,
+    standing,
+)
 from tests.conformance.begun import begin, end
 from tests.conformance.pools import fresh
 from tests.conformance.sessions import beside, statements
@@ -98,13 +104,11 @@ def r01_scene(pool: Workpool, journal: Journal, setting: str) -> None:
         execute(setting)
         run_pass(pool.name, with_worker=False)
 
-    with armed("pass.locked=wait:locked", journal), beside(pass_) as passed:
-        wait_reached(journal, "locked")
+    with standing(pass_, "pass.locked", journal) as goes_on:
         end(run)
         pool.enqueue_action(functions.echo, name="second")
         pool.cancel(pool.enqueue_action(functions.echo, name="third"))
-        journal.release("locked")
-        passed()
+        goes_on()
 
 
 @pytest.mark.vendor("postgresql")
@@ -134,12 +138,10 @@ def test_r01_a_second_pass_leaves_at_once_while_the_first_is_open(
 ) -> None:
     pool = fresh(max_parallelism=1)
     first, second = pool.enqueue_action_batch(functions.echo, [None, None])
-    inline_executor()
+    # The row of the loop is there: a new one would have to be waited for.
+    run_pass(pool.name)
 
-    with paused_pass(pool, "pass.before_commit", journal) as goes_on:
-        # Its row of the loop is new, so the other waits for it until it is committed.
-        goes_on()
-    with paused_pass(pool, "pass.locked", journal) as goes_on:
+    with standing(passing(pool), "pass.locked", journal) as goes_on:
         other = run_pass(pool.name, with_worker=False)
         goes_on()
 
@@ -156,13 +158,10 @@ def test_r01_a_pass_that_waited_for_another_starts_nothing_beyond_the_limit(
     inline_executor()
 
     with (
-        armed("pass.before_commit=wait:commit", journal),
-        beside(passing(pool)) as passed,
-        beside(passing(pool)) as passed_too,
+        standing(passing(pool), "pass.before_commit", journal) as goes_on,
+        beside(passing(pool)) as too,
     ):
-        wait_reached(journal, "commit")
-        journal.release("commit")
-        generations = {one.generation for one in (passed(), passed_too()) if one}
+        generations = {one.generation for one in (goes_on(), too()) if one}
 
     assert ids([first]) == list(in_progress(pool))
     assert "pending" == pool.status(second).kind
@@ -178,11 +177,11 @@ def test_r01_a_work_given_back_while_a_pass_reads_is_pending_and_starts_again(
     work, behind = pool.enqueue_action_batch(functions.echo, [None, None])
     (run,) = begin(pool)
 
-    with paused_pass(pool, point, journal) as goes_on:
+    with standing(passing(pool), point, journal) as goes_on:
         complete.give_back("default", [run.key])
-        passed = goes_on()
+        found = passed(goes_on())
 
-    assert [work.pk] == [start.work_id for start in passed.plan.starts]
+    assert [work.pk] == [start.work_id for start in found.plan.starts]
     assert ids([work]) == list(in_progress(pool))
     assert run.hand_out < in_progress(pool)[str(work.pk)]
     assert "pending" == pool.status(behind).kind
@@ -197,12 +196,12 @@ def test_r01_a_work_given_back_while_its_worker_is_recovered_is_not_lost(
     (run,) = begin(pool)
     worker_died()
 
-    with paused_pass(pool, "recovery.after_read", journal) as goes_on:
+    with standing(passing(pool), "recovery.after_read", journal) as goes_on:
         complete.give_back("default", [run.key])
-        passed = goes_on()
+        found = passed(goes_on())
     drain(pool.name)
 
-    assert ((), ()) == (passed.plan.lost, passed.plan.given_back)
+    assert ((), ()) == (found.plan.lost, found.plan.given_back)
     assert "success" == pool.status(work).completion_status
     assert ids([work]) == journal.begins(pool.name)
 
@@ -232,23 +231,17 @@ def test_r02_a_pass_goes_past_a_mutation_that_stands_behind_its_fence(
     frozen_run, other_run = begin(pool)
     due = pool.enqueue_action(functions.echo)
 
-    with (
-        armed("mutation.after_lock=wait:locked", journal),
-        beside(execution(frozen_run)) as executed,
-    ):
-        wait_reached(journal, "locked")
+    with standing(execution(frozen_run), "mutation.after_lock", journal) as goes_on:
         end(other_run)
         pool.cancel(frozen)
-        passed = run_pass(pool.name, with_worker=False)
+        found = passed(run_pass(pool.name, with_worker=False))
         requests = PendingCancelation.objects.using("default").count()
         flag = InProgressWork.objects.using("default").get(pk=frozen.pk).cancel_requested
-        journal.release("locked")
-        executed()
+        goes_on()
     drain(pool.name)
 
-    assert passed is not None
-    assert [other.pk] == [entry.work_id for entry in passed.plan.completions]
-    assert [due.pk] == [start.work_id for start in passed.plan.starts]
+    assert [other.pk] == [entry.work_id for entry in found.plan.completions]
+    assert [due.pk] == [start.work_id for start in found.plan.starts]
     assert (1, False) == (requests, flag)
     assert "success" == pool.status(frozen).completion_status
     assert 1 == Effect.objects.using("default").count()
@@ -264,20 +257,14 @@ def test_r02_recovery_leaves_a_mutation_behind_its_fence_to_the_next_pass(
     other = pool.enqueue_action(functions.echo)
     frozen_run, _ = begin(pool)
 
-    with (
-        armed("mutation.after_lock=wait:locked", journal),
-        beside(execution(frozen_run)) as executed,
-    ):
-        wait_reached(journal, "locked")
+    with standing(execution(frozen_run), "mutation.after_lock", journal) as goes_on:
         worker_died()
-        passed = run_pass(pool.name, with_worker=False)
-        journal.release("locked")
-        executed()
+        found = passed(run_pass(pool.name, with_worker=False))
+        goes_on()
     drain(pool.name)
 
-    assert passed is not None
-    assert [other.pk] == [loss.work_id for loss in passed.plan.lost]
-    assert () == passed.plan.given_back
+    assert [other.pk] == [loss.work_id for loss in found.plan.lost]
+    assert () == found.plan.given_back
     assert "success" == pool.status(frozen).completion_status
     assert 0 == Work.objects.using("default").get(pk=frozen.pk).deaths
     assert 1 == Effect.objects.using("default").count()
@@ -298,11 +285,10 @@ def test_r02_a_pass_does_not_need_the_work_rows_of_running_attempts(
     with transaction.atomic(using="default"):
         rows = Work.objects.using("default").select_for_update()
         locked = list(rows.filter(pk__in=[held.pk, other.pk]))
-        with beside(passing(pool)) as passed:
-            found = passed()
+        with beside(passing(pool)) as done:
+            found = passed(done())
 
     assert 2 == len(locked)
-    assert found is not None
     assert [held.pk] == [work_id for work_id, _ in found.plan.flagged]
     assert [other.pk] == [entry.work_id for entry in found.plan.completions]
     assert [due.pk] == [start.work_id for start in found.plan.starts]
@@ -337,14 +323,13 @@ def test_r02_a_frozen_mutation_with_a_request_does_not_let_the_loop_spin(
 
 
 def units(pool: Workpool, run: Assignment) -> dict[str, Callable[[], object]]:
-    """Return our transactions; the last one needs the run that stands before it."""
+    """Return our transactions; a mutation's is its function's, and keeps its level."""
     executor = inline_executor()
     return {
         "enqueue": lambda: pool.enqueue_action(functions.echo),
         "cancel": lambda: pool.cancel(run.work_id),
         "pass": passing(pool),
         "read-back": lambda: complete.is_committed("default", run),
-        "mutation": lambda: executor.execute(run),
         "outbox": lambda: complete.write(
             "default", [complete.canceled(run, executor.worker.pk, executor._clock.now())]
         ),
@@ -445,14 +430,11 @@ def test_r03_a_read_back_that_waited_for_a_commit_sees_it(journal: Journal) -> N
         return complete.is_committed("default", run)
 
     with (
-        armed("mutation.before_commit=wait:commit", journal),
-        beside(execution(run)) as executed,
+        standing(execution(run), "mutation.before_commit", journal) as goes_on,
         beside(read_back) as answered,
     ):
-        wait_reached(journal, "commit")
         wait_blocked()
-        journal.release("commit")
-        executed()
+        goes_on()
         answer = answered()
 
     assert answer is True
@@ -537,19 +519,14 @@ def test_r07_a_session_that_is_ended_before_its_commit_leaves_nothing_of_its_pas
     before = in_progress(pool)
     complete.give_back("default", [(work.pk, before[str(work.pk)])])
 
-    with (
-        armed("pass.before_commit=wait:commit", journal),
-        beside(passing(pool)) as passed,
-    ):
-        wait_reached(journal, "commit")
+    with standing(passing(pool), "pass.before_commit", journal) as goes_on:
         execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE pid <> pg_backend_pid() AND state = 'idle in transaction'"
             " AND datname = current_database()"
         )
-        journal.release("commit")
         with pytest.raises(OperationalError):
-            passed()
+            goes_on()
     left = in_progress(pool)
     drain(pool.name)
 
@@ -592,9 +569,8 @@ def test_r08_a_row_that_cannot_be_moved_is_moved_alone_and_named_once(
         completed_at=works[1].enqueued_at,
     )
 
-    passed = run_pass(pool.name, with_worker=False)
+    run_pass(pool.name, with_worker=False)
 
-    assert passed is not None
     assert ["success", "error", "success"] == [
         pool.status(work).completion_status for work in works
     ]
@@ -667,14 +643,13 @@ def test_r10_a_loop_that_was_made_again_never_repeats_a_number(
     (new,) = begin(pool)
     # The former hand-out was not dead: it ends only now.
     end(old)
-    passed = run_pass(pool.name, with_worker=False)
+    found = passed(run_pass(pool.name, with_worker=False))
     still = in_progress(pool)
     end(new)
     drain(pool.name)
 
-    assert passed is not None
     assert old.hand_out < new.hand_out
-    assert [""] == [entry.status for entry in passed.plan.completions]
+    assert [""] == [entry.status for entry in found.plan.completions]
     assert {str(work.pk): new.hand_out} == still
     assert "late" in caplog.text
     assert 1 == CompletedWork.objects.using("default").count()
@@ -688,13 +663,10 @@ def test_r10_two_first_passes_at_once_give_out_different_numbers(
     inline_executor()
 
     with (
-        armed("pass.before_commit=wait:commit", journal),
-        beside(passing(pool)) as passed,
+        standing(passing(pool), "pass.before_commit", journal) as goes_on,
         beside(lambda: (pool.enqueue_action(functions.echo), passing(pool)())) as too,
     ):
-        wait_reached(journal, "commit")
-        journal.release("commit")
-        passed()
+        goes_on()
         too()
     drain(pool.name)
     run_pass(pool.name)
@@ -730,13 +702,12 @@ def test_r39_the_rest_is_as_long_as_the_lock_was_held_not_as_it_was_waited_for()
     pool = fresh()
     inline_executor()
 
-    with beside(passing(pool)) as passed:
+    with beside(passing(pool)) as done:
         with transaction.atomic(using="default"):
             pool.enqueue_action(functions.echo)
             waited = hold_the_lock()
-        found = passed()
+        found = passed(done())
 
-    assert found is not None
     assert found.milliseconds < waited
 
 

@@ -6,17 +6,15 @@ between must not take the default limit for the declared one.
 
 from __future__ import annotations
 
-import json
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.db import transaction
 
-from django_workpool.testing import run_pass
+from django_workpool import options
+from django_workpool.testing import clock, run_pass
 from tests.app import functions
-from tests.children import child_environment, manage
 from tests.conformance.pools import fresh
 from tests.conformance.stumbling import armed, wait_reached
 from tests.conformance.tables import count, in_force
@@ -28,25 +26,15 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "other"])
 
-PASS = """
-import json
-from django_workpool.testing import run_pass
-passed = run_pass({name!r})
-print(json.dumps(0 if passed is None else len(passed.plan.starts)))
-"""
 WORKS: list[dict[str, Any]] = [{"a": n} for n in range(30)]
 
 
 def pass_of_a_stranger(pool: Workpool) -> int:
-    """Pass in a process that knows no declaration; return the number of starts."""
-    child = subprocess.run(
-        manage("shell", "--no-imports", "-c", PASS.format(name=pool.name)),
-        env=child_environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return int(json.loads(child.stdout))
+    """Pass as a process would that declares nothing; return the number of starts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delitem(options._declared.pools, pool.name)
+        passed = run_pass(pool.name)
+    return 0 if passed is None else len(passed.plan.starts)
 
 
 @pytest.mark.item("B1", "B13")
@@ -57,7 +45,8 @@ def test_a_pass_between_the_commit_and_the_declaration_keeps_the_declared_limit(
     pool = fresh(max_parallelism=limit)
     starts: list[int] = []
 
-    with transaction.atomic():
+    # Time stands still: the declaration is not given up for lost.
+    with clock(), transaction.atomic():
         # Registered before the enqueue, so that it runs before the hook that declares.
         transaction.on_commit(lambda: starts.append(pass_of_a_stranger(pool)))
         pool.enqueue_action_batch(functions.add, WORKS)

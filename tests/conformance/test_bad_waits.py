@@ -12,7 +12,7 @@ from django.db import transaction
 from django_workpool.exceptions import InvalidOptionError, UnsafeWaitError
 from django_workpool.testing import drain
 from tests.app import functions
-from tests.app.enqueue_functions import wait_for
+from tests.app.enqueue_functions import wait_for_itself
 from tests.conformance.pools import fresh
 from tests.conformance.tables import nothing_written
 
@@ -45,7 +45,7 @@ def test_a_wait_inside_a_transaction_is_refused() -> None:
 
 def test_a_wait_inside_a_work_of_the_same_pool_is_refused() -> None:
     pool = fresh()
-    work = pool.enqueue_action(wait_for, {"pool": pool.name})
+    work = pool.enqueue_action(wait_for_itself, {"pool": pool.name})
 
     drain(pool.name)
 

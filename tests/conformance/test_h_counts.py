@@ -91,9 +91,7 @@ def test_a_work_that_vanishes_while_running_is_asked_causes_no_error(
     works = pool.enqueue_action_batch(functions.echo, [None] * 2)
     begin(pool)
 
-    def vanish(
-        execute: Callable[..., object], sql: str, *arguments: object
-    ) -> object:
+    def vanish(execute: Callable[..., object], sql: str, *arguments: object) -> object:
         # Between the read of the slots and the read of the names.
         if sql.startswith("SELECT") and "workpool_work" in sql:
             execute('DELETE FROM "workpool_work"', (), *arguments[1:])

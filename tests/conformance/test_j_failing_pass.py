@@ -67,7 +67,9 @@ def _mixed() -> tuple[Workpool, list[Work], list[Assignment]]:
     return pool, works, begun
 
 
-def _fail_a_pass(pool: Workpool, point: str, error: type[Exception], path: Journal) -> None:
+def _fail_a_pass(
+    pool: Workpool, point: str, error: type[Exception], path: Journal
+) -> None:
     name = f"{error.__module__}.{error.__qualname__}"
     with (
         armed(f"{point}=raise:{name}", path),

@@ -221,7 +221,13 @@ def test_a_missing_loop_is_made_again_and_the_works_run(journal: Journal) -> Non
 @pytest.mark.item("J10")
 @pytest.mark.parametrize(
     "stored",
-    ["", "no json", "[]", '{"args": [], "kwargs": 7}', '{"args": [], "kwargs": {"x": 1}}'],
+    [
+        "",
+        "no json",
+        "[]",
+        '{"args": [], "kwargs": 7}',
+        '{"args": [], "kwargs": {"x": 1}}',
+    ],
 )
 def test_a_work_whose_arguments_cannot_be_read_ends_as_error_and_harms_nobody(
     stored: str, journal: Journal

@@ -61,7 +61,7 @@ def test_begun_actions_end_as_lost_within_a_second_and_the_others_go_on(
     (worker,) = [one for one in runner.workers() if one.pid == victim]
 
     killed_at = clock.now("default")
-    kill(worker)
+    died_at = kill(worker)
     ends = [pool.wait(work, timeout=PATIENCE) for work in lost]
     [journal.release(name) for name in names]
     kept_ends = _ends(pool, kept)
@@ -77,12 +77,7 @@ def test_begun_actions_end_as_lost_within_a_second_and_the_others_go_on(
     assert len(kept) >= 3
     # The witness: each began once, also those that were lost.
     assert sorted(ids(works)) == sorted(journal.begins())
-    assert 6 == journal.peak(pool.name, {victim: kill_moment(journal, victim)})
-
-
-def kill_moment(journal: Journal, pid: int) -> int:
-    """Return a moment at which a killed process was still alive: its last line."""
-    return max(line["at"] for line in journal.lines() if line["pid"] == pid)
+    assert 6 == journal.peak(pool.name, {victim: died_at})
 
 
 def test_works_that_had_not_begun_run_later_in_their_order(
