@@ -159,9 +159,10 @@ class Journal:
         until(lambda: len(self.lines(kind)) >= count, f"{count} lines {kind}")
         return self.lines(kind)
 
-    def release(self, name: str = "held") -> None:
-        """Let a held function go."""
-        (self.path / f"{name}.go").touch()
+    def release(self, *names: str) -> None:
+        """Let the held functions *names* go."""
+        for name in names or ("held",):
+            (self.path / f"{name}.go").touch()
 
     def has_begun(self, name: str = "held") -> bool:
         """Say whether a held function has begun."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from django_workpool import Workpool
     from tests.journal import Journal
 
-# For ``live(**NO_NETS)``: what nobody wakes sleeps for ever, so that a lost wake-up shows.
+# For ``live(**NO_NETS)``: what nobody wakes sleeps for ever, so a lost wake-up shows.
 NO_NETS: Final = {"WORKPOOL_TEST_BACKSTOP": "3600"}
 
 
@@ -40,7 +40,7 @@ def is_reached(journal: Journal, name: str) -> bool:
 
 
 def wait_reached(journal: Journal, name: str) -> None:
-    """Wait until somebody waits at the rendezvous *name*; ``journal.release`` frees it."""
+    """Wait until somebody waits at *name*; ``journal.release`` lets him go."""
     until(lambda: is_reached(journal, name), f"somebody at the rendezvous {name}")
 
 

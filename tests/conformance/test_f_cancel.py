@@ -14,6 +14,7 @@ from tests.app import functions
 from tests.app.models import Effect
 from tests.conformance.begun import begin, end
 from tests.conformance.pools import fresh
+from tests.conformance.refusals import refusal
 from tests.conformance.tables import count, nothing_written, rows
 
 if TYPE_CHECKING:
@@ -216,13 +217,13 @@ def test_cancel_of_an_unknown_id_raises_and_stores_nothing() -> None:
     foreign = stranger.enqueue_action(functions.echo)
 
     with nothing_written():
-        for_unknown = pytest.raises(WorkNotFoundError, pool.cancel, uuid4())
-        for_text = pytest.raises(WorkNotFoundError, pool.cancel, "no id")
-        for_foreign = pytest.raises(WorkNotFoundError, pool.cancel, foreign)
+        for_unknown = refusal(WorkNotFoundError, pool.cancel, uuid4())
+        for_text = refusal(WorkNotFoundError, pool.cancel, "no id")
+        for_foreign = refusal(WorkNotFoundError, pool.cancel, foreign)
 
-    assert str(foreign.pk) in str(for_foreign.value)
-    assert "no id" in str(for_text.value)
-    assert for_unknown.value.work_id
+    assert str(foreign.pk) in str(for_foreign)
+    assert "no id" in str(for_text)
+    assert for_unknown.work_id
     assert 0 == count("PendingCancelation")
 
 

@@ -1,6 +1,6 @@
 """Conformance H14: each blocking method has a twin for event loops.
 
-The methods are found, not listed: a new one without a twin, or without a scene here, fails.
+The methods are found, not listed: a new one without a twin, or without a scene, fails.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from django.utils.connection import ConnectionDoesNotExist
 from django_workpool import (
     InvalidArgumentsError,
     NotRegisteredError,
-    Workpool,
     WorkNotFoundError,
+    Workpool,
     testing,
 )
 from django_workpool.exceptions import InvalidOptionError
@@ -48,9 +48,8 @@ BLOCKED = 10.0
 def _public(*, asynchronous: bool) -> dict[str, Callable[..., Any]]:
     return {
         name: method
-        for name, method in vars(Workpool).items()
-        if inspect.isfunction(method)
-        and not name.startswith("_")
+        for name, method in inspect.getmembers(Workpool, inspect.isfunction)
+        if not name.startswith("_")
         and inspect.iscoroutinefunction(method) == asynchronous
     }
 

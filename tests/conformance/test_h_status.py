@@ -12,11 +12,12 @@ import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
-from django_workpool import Workpool, WorkNotFoundError, testing
+from django_workpool import WorkNotFoundError, Workpool, testing
 from django_workpool.models import MainLoop
 from tests.app import functions
 from tests.conformance.begun import begin, end
 from tests.conformance.pools import fresh
+from tests.conformance.refusals import refusal
 from tests.conformance.stumbling import armed, is_reached, wait_reached
 from tests.conformance.tables import nothing_written
 from tests.conformance.threads import closing
@@ -134,12 +135,11 @@ def test_an_id_that_is_not_of_this_pool_is_not_found(
 
     with nothing_written():
         raised = [
-            pytest.raises(WorkNotFoundError, getattr(pool, name), found)
-            for found in strange
+            refusal(WorkNotFoundError, getattr(pool, name), found) for found in strange
         ]
 
-    assert all(str(error.value.work_id) in str(error.value) for error in raised)
-    assert str(foreign.pk) in str(raised[-1].value)
+    assert all(str(error.work_id) in str(error) for error in raised)
+    assert str(foreign.pk) in str(raised[-1])
 
 
 @pytest.mark.item("H5")
@@ -151,7 +151,15 @@ def test_status_batch_answers_in_input_order_in_one_query(
     end(*begin(pool))
     begin(pool)
     foreign = stranger.enqueue_action(functions.echo)
-    asked = [waiting, uuid4(), done, foreign, "no id", running, str(waiting.pk)]
+    asked: list[Any] = [
+        waiting,
+        uuid4(),
+        done,
+        foreign,
+        "no id",
+        running,
+        str(waiting.pk),
+    ]
 
     with django_assert_num_queries(1, using="default"):
         found = pool.status_batch([*asked, done, done])
@@ -198,7 +206,7 @@ def test_a_work_its_id_and_the_text_of_it_mean_the_same(
     pool = fresh()
     work = pool.enqueue_action(functions.echo, {"value": 5})
     testing.drain(pool.name)
-    forms = [work, work.pk, str(work.pk), work.pk.hex, str(work.pk).upper()]
+    forms: list[Any] = [work, work.pk, str(work.pk), work.pk.hex, str(work.pk).upper()]
 
     answers = [getattr(pool, name)(form) for form in forms]
 
@@ -228,7 +236,7 @@ def test_no_field_of_an_answer_can_be_assigned(name: str, journal: Journal) -> N
 
     answer = getattr(pool, name)(work)
     refusals = [
-        pytest.raises(dataclasses.FrozenInstanceError, setattr, answer, field.name, 1)
+        refusal(dataclasses.FrozenInstanceError, setattr, answer, field.name, 1)
         for field in dataclasses.fields(answer)
     ]
 

@@ -12,6 +12,7 @@ from django_workpool import UnsafeWaitError, WorkNotFinishedError, testing
 from tests.app import functions, life_functions
 from tests.conformance.begun import begin, end
 from tests.conformance.pools import fresh
+from tests.conformance.refusals import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,14 +27,14 @@ def test_the_result_of_a_work_that_has_not_ended_is_refused(journal: Journal) ->
     pool = fresh()
     work = pool.enqueue_action(functions.echo)
 
-    pending = pytest.raises(WorkNotFinishedError, pool.result, work)
+    pending = refusal(WorkNotFinishedError, pool.result, work)
     (assignment,) = begin(pool)
-    in_progress = pytest.raises(WorkNotFinishedError, pool.result, work)
+    in_progress = refusal(WorkNotFinishedError, pool.result, work)
     end(assignment)
-    ended = pytest.raises(WorkNotFinishedError, pool.result, work)
+    ended = refusal(WorkNotFinishedError, pool.result, work)
     testing.run_pass(pool.name)
 
-    errors = [pending.value, in_progress.value, ended.value]
+    errors = [pending, in_progress, ended]
     assert ["pending", "in_progress", "in_progress"] == [error.kind for error in errors]
     assert {work.pk} == {error.work_id for error in errors}
     assert all(str(work.pk) in str(error) for error in errors)
@@ -105,10 +106,10 @@ def test_wait_gives_up_in_time_and_the_work_goes_on(
     held = pool.enqueue_action(functions.echo)
     (assignment,) = begin(pool)
 
-    gave_up = pytest.raises(TimeoutError, pool.wait, held, timeout)
+    gave_up = refusal(TimeoutError, pool.wait, held, timeout)
 
-    assert str(held.pk) in str(gave_up.value)
-    assert pool.name in str(gave_up.value)
+    assert str(held.pk) in str(gave_up)
+    assert pool.name in str(gave_up)
     assert "in_progress" == pool.status(held).kind
     end(assignment)
     testing.run_pass(pool.name)
@@ -122,10 +123,10 @@ def test_wait_inside_a_transaction_is_refused(journal: Journal) -> None:
     testing.drain(pool.name)
 
     with transaction.atomic(using="default"):
-        refused = pytest.raises(UnsafeWaitError, pool.wait, work)
+        refused = refusal(UnsafeWaitError, pool.wait, work)
 
-    assert pool.name == refused.value.pool
-    assert "transaction" in str(refused.value)
+    assert pool.name == refused.pool
+    assert "transaction" in str(refused)
     with transaction.atomic(using="other"):
         assert "completed" == pool.wait(work).kind
 

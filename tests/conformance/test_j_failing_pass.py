@@ -1,4 +1,4 @@
-"""Conformance J5: a pass that fails leaves nothing, and the next one does everything."""
+"""Conformance J5: a pass that fails leaves nothing, the next one does everything."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ PHASES = (
 def _mixed() -> tuple[Workpool, list[Work], list[Assignment]]:
     """Return a pool of which every phase of the next pass has something to do.
 
-    Its works: lost, not begun by the dead, ended, flagged, held, canceled, due; and what
-    the living worker has begun of them and not ended.
+    Its works: lost, not begun by the dead, ended, flagged, held, canceled, due; and
+    what the living worker has begun of them and not ended.
     """
     pool = fresh("mixed", max_parallelism=6)
     dying = InlineExecutor("default", threads=2)
@@ -68,11 +68,11 @@ def _mixed() -> tuple[Workpool, list[Work], list[Assignment]]:
 
 
 def _fail_a_pass(
-    pool: Workpool, point: str, error: type[Exception], path: Journal
+    pool: Workpool, point: str, error: type[Exception], journal: Journal
 ) -> None:
     name = f"{error.__module__}.{error.__qualname__}"
     with (
-        armed(f"{point}=raise:{name}", path),
+        armed(f"{point}=raise:{name}", journal),
         pytest.raises(error, match="failpoint"),
     ):
         testing.run_pass(pool.name)
@@ -85,7 +85,8 @@ def _generation(pool: Workpool) -> int:
 def _assert_each_ended_once(
     pool: Workpool, works: list[Work], begun: list[Assignment], journal: Journal
 ) -> None:
-    [end(assignment) for assignment in begun]
+    for assignment in begun:
+        end(assignment)
     testing.drain(pool.name)
 
     kinds = [pool.result(work).kind for work in works]

@@ -92,7 +92,7 @@ def test_300_enqueues_at_random_moments_each_wake_a_loop_that_keeps_going_idle(
     live(**NO_NETS)
     pool = fresh(max_parallelism=50)
     seed = random.randrange(2**32)
-    print(f"seed {seed}")
+    print(f"seed {seed}")  # noqa: T201 - shown by pytest where the test fails
 
     def enqueue(number: int) -> list[Work]:
         chance, never = random.Random(seed + number), threading.Event()

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -42,7 +43,7 @@ def _set_loop(pool: Workpool, state: str, *, saturated: bool = False) -> None:
 
 
 def _loop_row(pool: Workpool) -> dict[str, Any]:
-    return MainLoop.objects.using("default").values().get(pk=pool.name)
+    return {**MainLoop.objects.using("default").values().get(pk=pool.name)}
 
 
 @pytest.mark.item("J1")
@@ -185,11 +186,7 @@ def test_ten_passes_begun_at_once_never_overlap_and_do_nothing_twice(
     # No two held the loop at the same instant.
     holds = sorted(watch.holds)
     assert len(committed) - 2 == len(holds)
-    assert [] == [
-        (one, two)
-        for one, two in zip(holds, holds[1:], strict=False)
-        if two[0] < one[1]
-    ]
+    assert [] == [(one, two) for one, two in pairwise(holds) if two[0] < one[1]]
     # Every work was started once, in a lane of its own.
     starts = Counter(entry.work_id for done in committed for entry in done.plan.starts)
     everything = set(Work.objects.using("default").values_list("pk", flat=True))

@@ -113,7 +113,7 @@ def test_the_death_of_one_worker_does_not_touch_the_works_of_another(
     kill(_process(runner, victim))
     lost_ends = _ends(pool, lost)
     between = [one and one.kind for one in pool.status_batch(kept)]
-    [journal.release(name) for name in names]
+    journal.release(*names)
     kept_ends = _ends(pool, kept)
 
     assert (2, 2) == (len(lost), len(kept))
@@ -153,7 +153,7 @@ def test_a_function_that_ends_its_process_costs_that_worker_only_its_own_works(
     death = pool.wait(deadly, timeout=PATIENCE)
     until(lambda: len(runner.workers()) == 2, "a new worker")
     (dead,) = {begin["pid"] for begin in journal.lines("begin")[2:]}
-    [journal.release(name) for name in names]
+    journal.release(*names)
     ends = dict(zip(works, _ends(pool, works), strict=True))
     after = _ends(pool, [pool.enqueue_action(functions.echo) for _ in range(5)])
 
@@ -190,7 +190,7 @@ def test_of_a_killed_worker_only_what_had_begun_is_lost(
     end = pool.wait(begun, timeout=PATIENCE)
     until(lambda: not pool.running(), "all works to be recovered")
     returned = pool.status_batch(assigned)
-    [journal.release(name) for name in ("lane", "back")]
+    journal.release("lane", "back")
     pool.resume()
     ends = [pool.wait(work, timeout=PATIENCE) for work in assigned]
 

@@ -50,7 +50,7 @@ def _at_rendezvous(
     max_parallelism: int,
     works: int = 1,
 ) -> tuple[Workpool, list[Work]]:
-    """Return a pool whose first work is held and whose loop waits on its way to sleep."""
+    """Return a pool whose first work is held, its loop waiting on its way to sleep."""
     pool = fresh("sleeper", max_parallelism=max_parallelism)
     live(WORKPOOL_FAILPOINTS=POINTS[point], **NO_NETS)
     with transaction.atomic(using="default"):

@@ -63,7 +63,7 @@ def test_begun_actions_end_as_lost_within_a_second_and_the_others_go_on(
     killed_at = clock.now("default")
     died_at = kill(worker)
     ends = [pool.wait(work, timeout=PATIENCE) for work in lost]
-    [journal.release(name) for name in names]
+    journal.release(*names)
     kept_ends = _ends(pool, kept)
 
     assert [("error", 0)] * len(lost) == [
@@ -95,7 +95,7 @@ def test_works_that_had_not_begun_run_later_in_their_order(
     (worker,) = runner.workers()
 
     kill(worker)
-    [journal.release(name) for name in ("lane", "back")]
+    journal.release("lane", "back")
     lost = pool.wait(begun, timeout=PATIENCE)
     ends = [pool.wait(work, timeout=PATIENCE) for work in [*assigned, *behind]]
 
