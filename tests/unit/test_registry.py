@@ -288,6 +288,17 @@ def test_a_function_that_could_never_work_is_refused_at_decoration(
 
 
 @pytest.mark.usefixtures("empty_registry")
+def test_a_name_that_no_column_takes_is_refused_at_decoration() -> None:
+    longest = "f" * (255 - len("tests.app.made_up."))
+
+    defined_in("tests.app.made_up", f"@action\ndef {longest}(): ...\nf = {longest}")
+    with pytest.raises(InvalidOptionError, match="more than 255 characters"):
+        defined_in("tests.app.made_up", f"@action\ndef {longest}f(): ...")
+
+    assert [f"tests.app.made_up.{longest}"] == list(known_handles())
+
+
+@pytest.mark.usefixtures("empty_registry")
 def test_known_handles_tell_what_a_function_occupies() -> None:
     defined_in("tests.app.made_up", "@action\nasync def f(): ...")
     defined_in("tests.app.composed", "@query\ndef f(): ...")
