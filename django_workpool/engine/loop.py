@@ -144,6 +144,7 @@ def _apply(
     timer: PhaseTimer,
 ) -> phases.Applied:
     applied = phases.Applied()
+    phases.drop_doubled(session, decided, now)
     with timer.phase("completions"):
         phases.complete(session, pool, decided, now)
     with timer.phase("cancelations"):

@@ -43,6 +43,16 @@ class Applied:
     ended: list[tuple[UUID, str]] = field(default_factory=list)
 
 
+def drop_doubled(session: Session, plan: Plan, now: datetime) -> None:
+    """Before all phases: queue rows of works that are in progress must go."""
+    if plan.doubled:
+        logs.loop.error(
+            "Queue rows of works that are in progress were dropped: %s", plan.doubled
+        )
+        rows = [(start,) for start in plan.doubled]
+        session.write_rows(statements.DROP_START, rows, now=now)
+
+
 def complete(session: Session, pool: PoolOptions, plan: Plan, now: datetime) -> None:
     """Phase 1: completions become terminal records and free their slots."""
     for entry in plan.completions:
@@ -117,11 +127,6 @@ def _lost_row(loss: Loss) -> tuple[object, ...]:
 
 def start(session: Session, plan: Plan, applied: Applied, now: datetime) -> None:
     """Phase 4: due works are given to workers, each in a lane of its own."""
-    if plan.doubled:
-        logs.loop.error(
-            "Queue rows of works that are in progress were dropped: %s", plan.doubled
-        )
-        session.write_rows(statements.DROP_START, [(start,) for start in plan.doubled])
     failpoint("starts.after_plan")
     rows = [
         (s.id, s.is_async, s.hand_out, s.worker_id, s.lane, s.place)

@@ -108,16 +108,22 @@ class Intake:
             held.stage = Stage.DONE
             self._end(complete.canceled(held.assignment, self._worker_id, self._now()))
 
-    def give_back(self, *, everything: bool = False) -> None:
-        """Return what has waited too long, or all that has not begun."""
+    def give_back(self, *, everything: bool = False) -> set[str]:
+        """Return what has waited too long, or all that has not begun.
+
+        Returns:
+            The pools whose loops should hear of it.
+        """
         limit = time.monotonic() - (0 if everything else PATIENCE)
         keys = [
             key
             for key, held in self.held.items()
             if held.fetched_at <= limit and held.claim(Stage.RETURNED)
         ]
-        complete.give_back(self._using, keys + self._again)
+        keys += self._again
+        complete.give_back(self._using, keys)
         self._again = []
+        return {self.held[key].assignment.pool for key in keys}
 
     def waiting_since(self) -> float | None:
         """Return the monotonic time since when the oldest hand-out waits."""

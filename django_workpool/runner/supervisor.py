@@ -102,6 +102,15 @@ class Supervisor:
         self._is_quiet = False
         if self._loops is not None:
             self._loops.look()
+            return
+        # Another runner's loops must hear of it.
+        try:
+            waiting = [one.pool for one in kick.overview(self.options.using)]
+        except Error as error:
+            logger.warning("Nobody can be told of a worker: %s", error)
+            retry.forget_broken(self.options.using)
+        else:
+            self._kick(waiting)
 
     # --- the main thread --------------------------------------------------------------
 

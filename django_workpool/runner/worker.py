@@ -178,7 +178,7 @@ class Worker:
 
         try:
             self.outbox.flush()
-            self.intake.give_back(everything=self.is_draining)
+            self._give_back()
             is_due = time.monotonic() >= self.fetched_at + self.config.poll
             if self.must_fetch or is_due or self.is_draining:
                 self.must_fetch = False
@@ -197,4 +197,10 @@ class Worker:
         self.fetched_at = time.monotonic()
         self.clock.set(fetched.now)
         if self.is_draining:
-            self.intake.give_back(everything=True)
+            self._give_back()
+
+    def _give_back(self) -> None:
+        pools = self.intake.give_back(everything=self.is_draining)
+        if pools:
+            # They may begin elsewhere, at once (R33).
+            self.channel.send("written", pools=sorted(pools))

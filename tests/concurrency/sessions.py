@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import connections
 
-from django_workpool.testing import run_pass
+from django_workpool.models import InProgressWork
+from django_workpool.testing import inline_executor, run_pass
+from tests.app import functions
+from tests.conformance.begun import begin
+from tests.conformance.pools import fresh
 from tests.conformance.sessions import beside
 from tests.conformance.stumbling import armed, wait_reached
 
@@ -15,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from django_workpool import Workpool
+    from django_workpool.engine.complete import Assignment
     from django_workpool.engine.loop import Passed
     from tests.journal import Journal
 
@@ -51,6 +56,27 @@ def passed(found: Passed | None) -> Passed:
     """Return a pass that was made."""
     assert found is not None
     return found
+
+
+def in_progress(pool: Workpool) -> dict[str, int]:
+    """Return the hand-outs of the works in progress."""
+    rows = InProgressWork.objects.using("default").for_pool(pool.name)
+    return {
+        str(work_id): number for work_id, number in rows.values_list("pk", "hand_out")
+    }
+
+
+def assignments(number: int) -> list[Assignment]:
+    """Return so many works that were handed to the inline worker."""
+    pool = fresh()
+    pool.enqueue_action_batch(functions.echo, [None] * number)
+    return begin(pool)
+
+
+def execution(run: Assignment) -> Callable[[], None]:
+    """Return what executes a hand-out in another session and writes its completion."""
+    executor = inline_executor()
+    return lambda: executor.finish(executor.execute(run))
 
 
 def settings(*names: str) -> dict[str, str]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.journal import Journal
     from tests.live import LiveRunner
 
-pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "other"])
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default"])
 
 
 def test_500_increments_from_8_threads_end_at_500(

@@ -75,7 +75,7 @@ def test_more_works_than_a_pass_may_start_are_all_in_progress_without_another_ki
 ) -> None:
     pool = fresh(max_parallelism=10_000)
     count = MAX_STARTS + 100
-    live("--coroutines", "2000", **NO_NETS)
+    live("--coroutines", "2000")
 
     works = pool.enqueue_action_batch(
         engine_functions.wait_for_all, [{"name": "all"}] * count

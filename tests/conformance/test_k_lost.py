@@ -204,5 +204,5 @@ def test_of_a_killed_worker_only_what_had_begun_is_lost(
     assert [("success", 0)] * 2 == [
         (one.completion_status, one.previous_attempts) for one in ends
     ]
-    # In their old order, and each once.
-    assert ids([begun, *assigned]) == journal.begins()
+    # Each once; two lanes may begin in any order.
+    assert sorted(ids([begun, *assigned])) == sorted(journal.begins())

@@ -7,12 +7,10 @@ is gone after it, and the loop comes to rest.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from typing import TYPE_CHECKING
 
 import pytest
 
-from django_workpool.db import clock
 from django_workpool.engine import complete, workers
 from django_workpool.models import (
     CompletedWork,
@@ -26,11 +24,30 @@ from django_workpool.testing import drain, inline_executor, run_pass
 from tests.app import functions
 from tests.conformance.begun import begin, end
 from tests.conformance.pools import fresh
+from tests.engine.poison import (
+    FIRST,
+    LAST,
+    canceled,
+    completed,
+    completion_of_a_completed_work,
+    completion_of_an_unknown_work,
+    completion_of_another_hand_out,
+    completion_twice,
+    completion_with_an_unknown_status,
+    no_work_row,
+    no_work_row_and_completion,
+    pending,
+    pending_row_and_completion,
+    pending_row_and_request,
+    pending_row_before_all_others,
+    pending_row_behind_all_others,
+    request_of_an_unknown_work,
+    two_requests,
+)
 from tests.journal import ids
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from uuid import UUID
 
     from django.db.models import Model
 
@@ -41,9 +58,7 @@ if TYPE_CHECKING:
 
     Plant = Callable[[Assignment], object]
 
-pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "other"])
-
-FIRST, LAST = -1, 1
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default"])
 
 
 def rows(model: type[Model], pool: Workpool) -> int:
@@ -60,109 +75,6 @@ def waiting_rows(pool: Workpool) -> int:
 def passes(pool: Workpool, number: int) -> list[Passed | None]:
     """Run so many passes, without running any work."""
     return [run_pass(pool.name, with_worker=False) for _ in range(number)]
-
-
-def completion(bad: Assignment, **values: Any) -> None:
-    """Write a completion beside the worker's own."""
-    row = {
-        "work_id": bad.work_id,
-        "hand_out": bad.hand_out,
-        "status": "success",
-        "return_value": '"poison"',
-        "finished_at": clock.now("default"),
-        **values,
-    }
-    PendingCompletion.objects.using("default").create(pool=bad.pool, **row)
-
-
-def pending(bad: Assignment, *, rank: int = FIRST, **values: Any) -> None:
-    """Write a row that wants the work to start."""
-    row = {
-        "work_id": bad.work_id,
-        "fn_handle": bad.fn_handle,
-        "run_at": clock.now("default"),
-        **values,
-    }
-    PendingStart.objects.using("default").create(pool=bad.pool, rank=rank, **row)
-
-
-def completed(bad: Assignment) -> None:
-    """Write a terminal record too early."""
-    CompletedWork.objects.using("default").create(
-        work_id=bad.work_id,
-        pool=bad.pool,
-        completion_status="success",
-        return_value='"first"',
-        completed_at=clock.now("default"),
-    )
-
-
-def canceled(work_id: UUID, pool: str) -> None:
-    """Write a request."""
-    PendingCancelation.objects.using("default").create(
-        pool=pool, work_id=work_id, requested_at=clock.now("default")
-    )
-
-
-# --- plants: what is wrong beside a work in progress ---
-
-
-def completion_of_an_unknown_work(bad: Assignment) -> None:
-    completion(bad, work_id=uuid4())
-
-
-def completion_of_another_hand_out(bad: Assignment) -> None:
-    completion(bad, hand_out=bad.hand_out + 1)
-
-
-def completion_with_an_unknown_status(bad: Assignment) -> None:
-    completion(bad, status="exploded")
-
-
-def completion_twice(bad: Assignment) -> None:
-    completion(bad)
-    completion(bad, return_value='"second"')
-
-
-def completion_of_a_completed_work(bad: Assignment) -> None:
-    completed(bad)
-    completion(bad)
-
-
-def pending_row_before_all_others(bad: Assignment) -> None:
-    pending(bad, rank=FIRST)
-
-
-def pending_row_behind_all_others(bad: Assignment) -> None:
-    pending(bad, rank=LAST)
-
-
-def pending_row_and_completion(bad: Assignment) -> None:
-    pending(bad)
-    completion(bad)
-
-
-def pending_row_and_request(bad: Assignment) -> None:
-    pending(bad)
-    canceled(bad.work_id, bad.pool)
-
-
-def two_requests(bad: Assignment) -> None:
-    canceled(bad.work_id, bad.pool)
-    canceled(bad.work_id, bad.pool)
-
-
-def request_of_an_unknown_work(bad: Assignment) -> None:
-    canceled(uuid4(), bad.pool)
-
-
-def no_work_row(bad: Assignment) -> None:
-    Work.objects.using("default").filter(pk=bad.work_id).delete()
-
-
-def no_work_row_and_completion(bad: Assignment) -> None:
-    no_work_row(bad)
-    completion(bad)
 
 
 RUNNING_PLANTS: list[tuple[Plant, str, bool]] = [
@@ -323,7 +235,7 @@ def test_a_work_in_progress_without_its_row_ends_as_error_when_it_begins(
 
 def worker_died(*, begun: bool) -> None:
     """Prove the death of the inline worker."""
-    keys = None if begun else []
+    keys: list[complete.Key] | None = None if begun else []
     worker = inline_executor().worker.pk
     workers.ended("default", worker, is_dead=True, last_exit="exit code 1", begun=keys)
 
