@@ -26,6 +26,8 @@ def _test_database(alias: str, *variables: str) -> dict[str, Any]:
     scratch = SCRATCH / f"{alias}.sqlite3"
     urls = [env.str(variable, default="") for variable in variables]
     config = database(next(filter(None, urls), f"sqlite:///{scratch}"))
+    if config["ENGINE"] == "django.db.backends.postgresql":
+        config["ENGINE"] = "testproject.postgresql_tests"
     # SQLite would keep an unnamed test database in memory.
     on_sqlite = config["ENGINE"] == "django.db.backends.sqlite3"
     name = str(scratch) if on_sqlite else f"workpool_test_{os.getpid()}_{alias}"
