@@ -9,6 +9,7 @@ from django_workpool.choices import LoopState
 from django_workpool.db import serial, statements
 from django_workpool.db.session import Session
 from django_workpool.engine import declare, phases
+from django_workpool.engine.cleanup import clean
 from django_workpool.engine.load import load
 from django_workpool.engine.pool_rows import PoolMissingError, may_insert
 from django_workpool.failpoints import failpoint
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from django_workpool.planner.due import Next
-    from django_workpool.planner.snapshot import PoolOptions
+    from django_workpool.planner.snapshot import PoolOptions, Snapshot
     from django_workpool.planner.steps import Plan
 
 
@@ -79,6 +80,9 @@ def _pass(session: Session, pool: str, runner_id: UUID | None) -> Passed | None:
         with timer.phase("plan"):
             decided = plan(snapshot, now)
         applied = _apply(session, snapshot.pool, decided, now, timer)
+        if decided.is_only_cleanup and not applied.cleaned:
+            # All of it is protected by rows of the project: no reason to go on.
+            decided = plan(without_expired(snapshot), now)
         failpoint("next.before_write")
         session.write(
             statements.UPDATE_LOOP,
@@ -97,9 +101,12 @@ def _pass(session: Session, pool: str, runner_id: UUID | None) -> Passed | None:
     return Passed(pool, generation, decided, applied, decided.next, timer.elapsed_ms())
 
 
-def has_something_to_do(
-    using: str, pool: str, skipped: frozenset[UUID] = frozenset()
-) -> bool:
+def without_expired(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot as if nothing were to be cleaned."""
+    return replace(snapshot, oldest_completed_at=None)
+
+
+def has_something_to_do(using: str, pool: str, after: Passed | None = None) -> bool:
     """Look at *pool* without the lock: would a pass change anything?
 
     The second look of protocol R34, asked after the sleeping state was committed.
@@ -107,8 +114,8 @@ def has_something_to_do(
     Args:
         using: The pool's database.
         pool: Its name.
-        skipped: What the last pass could not have, because somebody holds it: it is
-            no news, and has its own time (R2).
+        after: The pass just made.  What it could not have, because somebody holds it
+            or protects it, is no news and has its own time (R2).
     """
     session = Session(using)
     loop = session.rows(statements.READ_LOOP, pool=pool)
@@ -118,7 +125,11 @@ def has_something_to_do(
         snapshot, now = load(session, pool, loop[0][0], is_locked=False)
     except PoolMissingError:
         return may_insert(session, pool)
-    return not plan(replace(snapshot, unavailable=skipped), now).is_empty
+    if after is not None:
+        snapshot = replace(snapshot, unavailable=after.plan.skipped)
+        if after.plan.expired_before is None:
+            snapshot = without_expired(snapshot)
+    return not plan(snapshot, now).is_empty
 
 
 def _lock(session: Session, pool: str) -> int | None:
@@ -154,5 +165,6 @@ def _apply(
     with timer.phase("starts"):
         phases.start(session, decided, applied, now)
     with timer.phase("cleanup"):
-        phases.clean(session, pool.name, decided.expired_before)
+        if decided.expired_before is not None:
+            applied.cleaned = clean(session, pool.name, decided.expired_before)
     return applied

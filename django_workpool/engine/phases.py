@@ -14,7 +14,6 @@ from django.db import Error, transaction
 from django_workpool import logs
 from django_workpool.choices import CompletionStatus
 from django_workpool.db import executor_statements, retry, statements
-from django_workpool.db.dialect import to_uuid
 from django_workpool.exceptions import WorkerLostError
 from django_workpool.failpoints import failpoint
 
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from django_workpool.db.session import Session, Statement
     from django_workpool.planner.snapshot import PoolOptions
     from django_workpool.planner.steps import Loss, Plan
-
-MAX_EXPIRED = 200
 
 
 @dataclass
@@ -41,6 +38,7 @@ class Applied:
     assigned: dict[UUID, list[UUID]] = field(default_factory=dict)
     flagged: dict[UUID, list[UUID]] = field(default_factory=dict)
     ended: list[tuple[UUID, str]] = field(default_factory=list)
+    cleaned: int = 0
 
 
 def drop_doubled(session: Session, plan: Plan, now: datetime) -> None:
@@ -136,15 +134,6 @@ def start(session: Session, plan: Plan, applied: Applied, now: datetime) -> None
     for entry in plan.starts:
         applied.assigned.setdefault(entry.worker_id, []).append(entry.work_id)
     failpoint("starts.mid")
-
-
-def clean(session: Session, pool: str, before: datetime | None) -> None:
-    """Phase 5, cleanup: a chunk of ended works past the pool's ``status_ttl``."""
-    if before is None:
-        return
-    rows = session.rows(statements.EXPIRED, pool=pool, before=before, limit=MAX_EXPIRED)
-    failpoint("cleanup.mid")
-    session.write_rows(statements.DELETE_EXPIRED, [(to_uuid(row[0]),) for row in rows])
 
 
 def _move(

@@ -66,14 +66,22 @@ class Plan:
     next: Next
 
     @property
-    def is_empty(self) -> bool:
-        """Nothing would change: the loop may sleep."""
-        return not (
+    def _moves(self) -> bool:
+        return bool(
             self.completions
             or self.cancelations
             or self.lost
             or self.given_back
             or self.doubled
             or self.starts
-            or self.expired_before
         )
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing would change: the loop may sleep."""
+        return not self._moves and self.expired_before is None
+
+    @property
+    def is_only_cleanup(self) -> bool:
+        """Nothing would change but that ended works are deleted."""
+        return not self._moves and self.expired_before is not None

@@ -208,7 +208,7 @@ class Loops:
             self._leave_the_lock(passed)
             return
         failpoint("idle.before_sleep")
-        if has_something_to_do(self.using, pool, passed.plan.skipped):
+        if has_something_to_do(self.using, pool, passed):
             self._enlist([pool])
         elif passed.next.run_at is not None:
             left = (passed.next.run_at - clock.now(self.using)).total_seconds()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from django.apps import apps
 
-from django_workpool.engine.phases import MAX_EXPIRED
+from django_workpool.engine.cleanup import MAX_EXPIRED
 from django_workpool.exceptions import WorkNotFoundError
 from django_workpool.models import CompletedWork, InProgressWork, Work
 from django_workpool.testing import clock, drain, inline_executor, run_pass

@@ -9,6 +9,7 @@ import pytest
 from django.db import connections
 
 from django_workpool.engine import complete, workers
+from django_workpool.engine.load import HEAD_MARGIN
 from django_workpool.models import (
     CompletedWork,
     InProgressWork,
@@ -64,6 +65,17 @@ def test_r12_works_start_by_rank_then_time_then_arrival(journal: Journal) -> Non
     drain(pool.name)
 
     assert ids([urgent, early, first, second, late]) == journal.begins(pool.name)
+
+
+def test_r12_an_urgent_work_behind_a_long_queue_is_part_of_the_head() -> None:
+    pool = fresh(max_parallelism=1)
+    # More than a pass reads of the head.
+    works = pool.enqueue_action_batch(functions.echo, [None] * (HEAD_MARGIN + 50))
+    place(works[-1], rank=-100)
+
+    run_pass(pool.name)
+
+    assert works[-1].pk == InProgressWork.objects.using("default").get().pk
 
 
 def test_r12_a_held_row_is_not_part_of_the_head(journal: Journal) -> None:
