@@ -21,7 +21,6 @@ from django_workpool.engine import (
     declare,
     kick,
     loop,
-    phases,
     workers,
 )
 from django_workpool.executors.inline import InlineExecutor
@@ -216,7 +215,7 @@ def _cleanup(seen: Seen) -> None:
     before = clock.now(USING) + timedelta(days=1)
     with seen.watching():
         with serial.pass_unit(USING):
-            phases.clean(Session(USING), pool.name, before)
+            cleanup.clean(Session(USING), pool.name, before)
         workers.forget_ended(USING)
     assert not rows.exists()
 
