@@ -14,7 +14,6 @@ from django_workpool.models import (
     CompletedWork,
     MainLoop,
     PendingCancelation,
-    Work,
 )
 from django_workpool.testing import drain, inline_executor, run_pass
 from tests.app import functions
@@ -116,19 +115,32 @@ def noting(seen: list[str], start: str) -> Wrapper:
 
 
 @pytest.mark.vendor("sqlite")
-def test_r03_a_writer_that_comes_after_our_begin_waits_instead_of_breaking_us() -> None:
+def test_r03_no_writer_comes_between_what_we_read_and_what_we_write(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     pool = fresh()
     work = pool.enqueue_action(functions.echo)
-    connections["default"].transaction_mode = "DEFERRED"  # type: ignore[attr-defined]
+    monkeypatch.setattr(connections["default"], "transaction_mode", "DEFERRED")
 
-    with beside(lambda: pool.enqueue_action(functions.echo)) as enqueued:
-        with serial.unit("default"):
-            pool.status(work)
-            pool.cancel(work)
-        enqueued()
+    with serial.unit("default"):
+        pool.status(work)
+        with pytest.raises(OperationalError, match="locked"):
+            write_at_once()
+        pool.cancel(work)
 
-    assert 2 == Work.objects.using("default").count()
     assert 1 == PendingCancelation.objects.using("default").count()
+
+
+def write_at_once() -> None:
+    """Begin to write in another session, and wait for nobody."""
+    rival = connections.create_connection("default")
+    options = rival.settings_dict["OPTIONS"]
+    rival.settings_dict = {**rival.settings_dict, "OPTIONS": {**options, "timeout": 0}}
+    try:
+        with rival.cursor() as cursor:
+            cursor.execute("BEGIN IMMEDIATE")
+    finally:
+        rival.close()
 
 
 @pytest.mark.vendor("postgresql")

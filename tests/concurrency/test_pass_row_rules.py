@@ -14,7 +14,6 @@ from django_workpool.models import (
     CompletedWork,
     MainLoop,
     PendingCancelation,
-    PendingStart,
 )
 from django_workpool.testing import drain, inline_executor, run_pass
 from tests.app import functions
@@ -27,6 +26,7 @@ from tests.journal import ids, until
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from django_workpool.engine.loop import Passed
     from tests.journal import Journal
     from tests.live import LiveRunner
 
@@ -141,25 +141,26 @@ def test_r10_a_loop_that_was_made_again_never_repeats_a_number(
     assert 1 == CompletedWork.objects.using("default").count()
 
 
-def test_r10_two_first_passes_at_once_give_out_different_numbers(
+def test_r10_two_first_passes_at_once_give_out_rising_numbers(
     journal: Journal,
 ) -> None:
     pool = fresh(max_parallelism=2)
     pool.enqueue_action(functions.echo)
     inline_executor()
 
+    def also() -> Passed | None:
+        pool.enqueue_action(functions.echo)
+        return passing(pool)()
+
     with (
         standing(passing(pool), "pass.before_commit", journal) as goes_on,
-        beside(lambda: (pool.enqueue_action(functions.echo), passing(pool)())) as too,
+        beside(also) as too,
     ):
-        goes_on()
-        too()
-    drain(pool.name)
-    run_pass(pool.name)
+        plans = [passed(goes_on()).plan, passed(too()).plan]
 
-    assert 2 == len(journal.begins(pool.name))
-    assert 0 == PendingStart.objects.using("default").count()
-    assert [] == journal.overlaps()
+    first, second = (start.hand_out for plan in plans for start in plan.starts)
+    assert first < second
+    assert {first, second} == set(in_progress(pool).values())
 
 
 # --- R39 ------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from django_workpool.db import clock, serial
 from django_workpool.db.session import Session
 from django_workpool.engine import (
     announce,
+    cleanup,
     complete,
     declare,
     kick,
