@@ -7,7 +7,6 @@ not when it is registered: a rolled-back savepoint drops a hook.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.db import connections, transaction
@@ -65,8 +64,13 @@ def on_commit(using: str, pool: str, works: Sequence[Work] = ()) -> None:
     An enqueue (with *works*) wakes nobody while the loop says that it is saturated;
     anything else is news to a saturated loop too.
     """
-    hook = partial(_after_commit, _hooks(using), using, pool, works)
-    transaction.on_commit(hook, using=using, robust=True)
+    hooks = _hooks(using)
+
+    # compat: a partial once Django 5.2 is gone, which asks a failing hook for its name.
+    def kick_after_commit() -> None:
+        _after_commit(hooks, using, pool, works)
+
+    transaction.on_commit(kick_after_commit, using=using, robust=True)
 
 
 def _after_commit(hooks: _Hooks, using: str, pool: str, works: Sequence[Work]) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django_workpool import Workpool, action, current_work, mutation, query
 from tests.journal import journaled, write
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @action
@@ -77,3 +80,8 @@ class Desk:
     @action
     def write(self) -> None:
         """Be a method."""
+
+
+def numbers() -> Iterator[int]:
+    """Run nothing when it is called; no function of a pool."""
+    yield 1

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 from datetime import date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from django_workpool.exceptions import (
 )
 from django_workpool.testing import run_pass
 from tests.app import functions
-from tests.app.enqueue_functions import describes, greet, measure
+from tests.app.enqueue_functions import describes, greet, measure, numbers
 from tests.conformance.messages import missing
 from tests.conformance.pools import fresh
 from tests.conformance.tables import nothing_written
@@ -97,9 +96,21 @@ async def asynchronous() -> None:
     ("decorator", "fn", "words"),
     [
         (mutation, asynchronous, ["mutation", "asynchronous", "@action"]),
-        (action, os.walk, ["action", "os.walk", "generator", "use return"]),
-        (mutation, os.walk, ["mutation", "os.walk", "generator", "use return"]),
-        (query, os.walk, ["query", "os.walk", "generator", "use return"]),
+        (
+            action,
+            numbers,
+            ["action", "enqueue_functions.numbers", "generator", "use return"],
+        ),
+        (
+            mutation,
+            numbers,
+            ["mutation", "enqueue_functions.numbers", "generator", "use return"],
+        ),
+        (
+            query,
+            numbers,
+            ["query", "enqueue_functions.numbers", "generator", "use return"],
+        ),
     ],
 )
 def test_a_function_that_could_not_run_is_refused_at_decoration(
