@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connections, router
 
 from django_workpool import options
-from django_workpool.choices import FunctionKind, WorkKind
+from django_workpool.choices import WorkKind
+from django_workpool.client.engine import engine
+from django_workpool.client.enqueueing import Enqueueing
 from django_workpool.client.looks import looks
 from django_workpool.client.twins import AsyncTwins
 from django_workpool.db import wake
@@ -16,7 +17,7 @@ from django_workpool.engine.current import running
 from django_workpool.exceptions import UnsafeWaitError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from datetime import datetime, timedelta
     from typing import TypeAlias
     from uuid import UUID
@@ -31,12 +32,7 @@ if TYPE_CHECKING:
 UNSET: Final[Any] = object()
 
 
-def _engine(module: str) -> Any:
-    """Import a module of the engine when it is used: it imports the models."""
-    return import_module(f"django_workpool.engine.{module}")
-
-
-class Workpool(AsyncTwins):
+class Workpool(Enqueueing, AsyncTwins):
     """A pool, keyed by its name; two handles of one name are the same pool.
 
     Args:
@@ -100,80 +96,6 @@ class Workpool(AsyncTwins):
 
         return router.db_for_write(Work, pool=self.name)
 
-    # --- enqueue ---------------------------------------------------------------------
-
-    def _enqueue(
-        self, kind: FunctionKind, fn: object, batch: object, options: dict[str, Any]
-    ) -> list[Work]:
-        found: list[Work] = _engine("enqueue").enqueue(
-            self.alias, self.name, kind, fn, batch, options
-        )
-        return found
-
-    def _enqueue_one(
-        self, kind: FunctionKind, fn: object, args: object, options: dict[str, Any]
-    ) -> Work:
-        found: Work = _engine("enqueue").enqueue_one(
-            self.alias, self.name, kind, fn, args, options
-        )
-        return found
-
-    def enqueue_action(
-        self, fn: Callable[..., object], args: object = None, /, **options: Any
-    ) -> Work:
-        """Enqueue a call of an action, as part of the caller's transaction.
-
-        Args:
-            fn: A function registered by ``@action``.
-            args: A mapping of its keyword arguments; ``None`` for none.  JSON values,
-                and datetime, date, time, timedelta, Decimal and UUID, at any depth.
-            **options: ``name`` is what people see instead of the function's name.
-
-        Returns:
-            The ``Work``; its ``pk`` is a UUID of version 7.
-
-        Raises:
-            NotRegisteredError: Not a registered function of an installed app.
-            InvalidArgumentsError: Arguments that do not fit, or cannot be stored
-            exactly. ArgumentsTooLargeError: More than 1 MB of them. InvalidOptionError:
-            A function of another kind, or an unknown option.
-
-        Source: DESIGN 5; conformance A1 to A17, L; the seed's ``enqueueAction``.
-        """
-        return self._enqueue_one(FunctionKind.ACTION, fn, args, options)
-
-    def enqueue_mutation(
-        self, fn: Callable[..., object], args: object = None, /, **options: Any
-    ) -> Work:
-        """Enqueue a call of a mutation; everything as in ``enqueue_action``."""
-        return self._enqueue_one(FunctionKind.MUTATION, fn, args, options)
-
-    def enqueue_action_batch(
-        self, fn: Callable[..., object], batch: Iterable[object], /, **options: Any
-    ) -> list[Work]:
-        """Enqueue one call for each element of *batch*; all of them or none.
-
-        Args:
-            fn: A function registered by ``@action``.
-            batch: Mappings of keyword arguments, or ``None``; may be empty.
-            **options: As for one; they apply to every work.
-
-        Returns:
-            The works, in input order.
-
-        Raises:
-            Exception: As ``enqueue_action``; then nothing is written.
-
-        Source: conformance A6, A7, A9.
-        """
-        return self._enqueue(FunctionKind.ACTION, fn, batch, options)
-
-    def enqueue_mutation_batch(
-        self, fn: Callable[..., object], batch: Iterable[object], /, **options: Any
-    ) -> list[Work]:
-        """Enqueue a batch of a mutation; everything as in ``enqueue_action_batch``."""
-        return self._enqueue(FunctionKind.MUTATION, fn, batch, options)
-
     # --- one work --------------------------------------------------------------------
 
     def status(self, work: WorkLike) -> WorkStatus:
@@ -185,7 +107,7 @@ class Workpool(AsyncTwins):
 
         Source: conformance H1 to H4, H8; the seed's ``status``.
         """
-        found: WorkStatus = _engine("status").status(self.alias, self.name, work)
+        found: WorkStatus = engine("status").status(self.alias, self.name, work)
         return found
 
     def status_batch(self, works: Iterable[WorkLike]) -> list[WorkStatus | None]:
@@ -193,7 +115,7 @@ class Workpool(AsyncTwins):
 
         Source: conformance H5.
         """
-        found: list[WorkStatus | None] = _engine("status").statuses(
+        found: list[WorkStatus | None] = engine("status").statuses(
             self.alias, self.name, works
         )
         return found
@@ -207,7 +129,7 @@ class Workpool(AsyncTwins):
 
         Source: conformance H9, H10, D17.
         """
-        found: Result = _engine("status").result(self.alias, self.name, work)
+        found: Result = engine("status").result(self.alias, self.name, work)
         return found
 
     def wait(
@@ -271,7 +193,7 @@ class Workpool(AsyncTwins):
 
         Source: conformance F1 to F10; the seed's ``cancel``.
         """
-        answer: bool = _engine("cancel").cancel(self.alias, self.name, work)
+        answer: bool = engine("cancel").cancel(self.alias, self.name, work)
         return answer
 
     def explain(self, work: WorkLike) -> Explanation:
@@ -282,7 +204,7 @@ class Workpool(AsyncTwins):
 
         Source: conformance N10 to N13; no counterpart in the seed.
         """
-        found: Explanation = _engine("explain").explain(self.alias, self.name, work)
+        found: Explanation = engine("explain").explain(self.alias, self.name, work)
         return found
 
     # --- the pool --------------------------------------------------------------------
@@ -298,8 +220,8 @@ class Workpool(AsyncTwins):
 
         Source: conformance B2, B7, B9, B13; the newest version's ``config.update``.
         """
-        _engine("declare").update(self.alias, self.name, overrides)
-        _engine("kick").on_commit(self.alias, self.name)
+        engine("declare").update(self.alias, self.name, overrides)
+        engine("kick").on_commit(self.alias, self.name)
 
     def pause(self, reason: str = "", until: datetime | None = None) -> None:
         """Start nothing more, from the next pass on; what runs goes on.
@@ -314,17 +236,17 @@ class Workpool(AsyncTwins):
         Source: conformance B10, B12.
         """
         options.check_pause(reason, until)
-        _engine("declare").pause(self.alias, self.name, reason, until)
-        _engine("kick").on_commit(self.alias, self.name)
+        engine("declare").pause(self.alias, self.name, reason, until)
+        engine("kick").on_commit(self.alias, self.name)
 
     def resume(self) -> None:
         """Take a pause back; due works start at once."""
-        _engine("declare").resume(self.alias, self.name)
-        _engine("kick").on_commit(self.alias, self.name)
+        engine("declare").resume(self.alias, self.name)
+        engine("kick").on_commit(self.alias, self.name)
 
     def queue_length(self) -> int:
         """Return how many works wait for a start.  Source: conformance H16."""
-        found: int = _engine("counts").queue_length(self.alias, self.name)
+        found: int = engine("counts").queue_length(self.alias, self.name)
         return found
 
     def debug_counts(self) -> dict[str, int]:
@@ -334,15 +256,15 @@ class Workpool(AsyncTwins):
             ``pendingStart``, ``inProgressWork``, ``pendingCompletion``,
             ``pendingCancelation``, ``active`` (the second less the next two).
         """
-        found: dict[str, int] = _engine("counts").debug_counts(self.alias, self.name)
+        found: dict[str, int] = engine("counts").debug_counts(self.alias, self.name)
         return found
 
     def diagnostics(self) -> Diagnostics:
         """Return limit in force, pause, loop and slots.  Source: conformance H18."""
-        found: Diagnostics = _engine("counts").diagnostics(self.alias, self.name)
+        found: Diagnostics = engine("counts").diagnostics(self.alias, self.name)
         return found
 
     def running(self) -> list[RunningWork]:
         """Return who holds the slots, by lane.  Source: conformance H15."""
-        found: list[RunningWork] = _engine("counts").running(self.alias, self.name)
+        found: list[RunningWork] = engine("counts").running(self.alias, self.name)
         return found
