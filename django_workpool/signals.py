@@ -17,6 +17,10 @@ work_completed    work_id, pool, fn_name,         in a worker, after the end of 
 
 Each is sent at most once, by ``send_robust``: a receiver that raises is logged and
 changes no outcome.  None carries arguments or results.
+
+``work_started`` runs in the lane of its work, which waits for the receivers.
+``work_completed`` runs in a thread of its own: the slot may be given on before, as it
+may before the ``on_commit`` hooks of a mutation have run.
 """
 
 from __future__ import annotations
