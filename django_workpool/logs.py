@@ -66,9 +66,12 @@ def tell(
     error: BaseException | None = None,
     **fields: object,
 ) -> None:
-    """Log a constant phrase with its fields, if the pool's level wants it."""
+    """Log a phrase and its fields, in text and as extra, if the pool's level wants."""
     if is_wanted(level, pool_level):
-        logger.log(level, message, exc_info=error, extra={"workpool": fields})
+        named = ", ".join(f"{key} {value}" for key, value in fields.items())
+        logger.log(
+            level, "%s (%s)", message, named, exc_info=error, extra={"workpool": fields}
+        )
 
 
 class PhaseTimer:

@@ -53,9 +53,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def _threads() -> set[threading.Thread]:
-    # asgiref keeps one thread for all synchronous code of the process.
-    kept = SyncToAsync.single_thread_executor._threads
-    return set(threading.enumerate()) - set(kept)
+    # asgiref keeps one thread for all synchronous code of the process, and makes an
+    # executor for each loop, whose thread ends when nobody holds the executor any more:
+    # a recorded traceback may hold it for long.  We make no executor ourselves.
+    kept = set(SyncToAsync.single_thread_executor._threads)
+    idle = {one for one in threading.enumerate() if "ThreadPoolExecutor" in one.name}
+    return set(threading.enumerate()) - kept - idle
 
 
 def _children() -> set[psutil.Process]:

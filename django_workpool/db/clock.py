@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+from django.conf import settings
 from django.db import connections
 
 if TYPE_CHECKING:
@@ -58,6 +59,17 @@ def zone(using: str) -> tzinfo:
     """Return the zone of the naive times that *using* stores or gives."""
     connection = connections[using]
     return connection.timezone or ZoneInfo(connection.timezone_name)
+
+
+def storable(moment: datetime, using: str) -> datetime:
+    """Return a time as the ORM of *using* takes it.
+
+    vendor: without ``USE_TZ``, databases without time zones take naive times only.
+    """
+    features = connections[using].features
+    if settings.USE_TZ or features.supports_timezones:
+        return moment
+    return moment.astimezone(zone(using)).replace(tzinfo=None)
 
 
 def as_utc(value: datetime, using: str) -> datetime:

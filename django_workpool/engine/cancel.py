@@ -35,7 +35,9 @@ def cancel(using: str, pool: str, work: Work | UUID | str) -> bool:
             if status(using, pool, work_id).kind == WorkKind.COMPLETED:
                 return False
             PendingCancelation.objects.using(using).create(
-                pool=pool, work_id=work_id, requested_at=clock.now(using)
+                pool=pool,
+                work_id=work_id,
+                requested_at=clock.storable(clock.now(using), using),
             )
             kick.on_commit(using, pool)
             return True

@@ -79,8 +79,8 @@ def pause(using: str, name: str, reason: str, until: datetime | None) -> None:
         name,
         paused=True,
         paused_reason=reason,
-        paused_at=clock.now(using),
-        paused_until=until,
+        paused_at=clock.storable(clock.now(using), using),
+        paused_until=None if until is None else clock.storable(until, using),
     )
 
 

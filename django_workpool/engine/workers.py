@@ -29,7 +29,7 @@ def register(using: str, row: Worker) -> None:
     row.handles = json.dumps(handles)
     row.handles_digest = registry.handles_digest(handles)
     row.state = WorkerState.READY
-    row.started_at = clock.now(using)
+    row.started_at = clock.storable(clock.now(using), using)
     retry.retried(lambda: row.save(using=using, force_insert=True), using=using)
 
 
@@ -59,7 +59,7 @@ def ended(
     known = None if begun is None else json.dumps([[k.hex, n] for k, n in begun])
     rows = Worker.objects.using(using).filter(pk=worker_id, ended_at=None)
     state = WorkerState.DEAD if is_dead else WorkerState.STOPPED
-    now = clock.now(using)
+    now = clock.storable(clock.now(using), using)
     retry.retried(
         lambda: rows.update(
             state=state, last_exit=last_exit[:255], begun=known, ended_at=now
@@ -74,6 +74,6 @@ def forget_ended(using: str) -> None:
     old = Worker.objects.using(using).filter(
         ~Exists(names),
         state__in=(WorkerState.DEAD, WorkerState.STOPPED),
-        ended_at__lt=clock.now(using) - KEPT,
+        ended_at__lt=clock.storable(clock.now(using) - KEPT, using),
     )
     retry.retried(old.delete, using=using)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from typing import TYPE_CHECKING
 from uuid import uuid4
+
+from asgiref.sync import async_to_sync
 
 from django_workpool.db import clock
 from django_workpool.engine import announce, complete, workers
@@ -89,7 +90,8 @@ class InlineExecutor:
             is_canceled=lambda: False,
         )
         if assignment.is_async:
-            return asyncio.run(invoke_async(invocation))
+            # Database work of the function returns to this thread, and its transaction.
+            return async_to_sync(invoke_async)(invocation)
         return invoke(invocation)
 
     def finish(self, ending: Ending | None) -> None:

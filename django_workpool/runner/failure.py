@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import traceback
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from django_workpool import logs
+
+if TYPE_CHECKING:
+    from django_workpool.engine.complete import Assignment
 
 LONGEST_ERROR = 10_000
 LONGEST_TRACEBACK = 100_000
@@ -13,16 +21,17 @@ _OUR_MODULES = ("builtins", "django_workpool")
 def type_name(error: BaseException) -> str:
     """Return the name of its class: bare for built-in ones and ours, else dotted."""
     kind = type(error)
-    is_known = kind.__module__.partition(".")[0] in _OUR_MODULES
-    name = kind.__qualname__ if is_known else f"{kind.__module__}.{kind.__qualname__}"
-    return _storable(name, LONGEST_TYPE)
+    # A class may have been given anything for these.
+    module, name = str(kind.__module__), str(kind.__qualname__)
+    is_known = module.partition(".")[0] in _OUR_MODULES
+    return _storable(name if is_known else f"{module}.{name}", LONGEST_TYPE)
 
 
 def message(error: BaseException) -> str:
     """Return its text, cut if it is very long."""
     try:
         return _storable(str(error), LONGEST_ERROR)
-    except Exception:  # noqa: BLE001 - user code
+    except BaseException:  # noqa: BLE001 - user code
         return f"<{type(error).__name__} without a readable message>"
 
 
@@ -30,7 +39,7 @@ def trace(error: BaseException) -> str:
     """Return its traceback with its causes, cut if it is very long."""
     try:
         return _storable("".join(traceback.format_exception(error)), LONGEST_TRACEBACK)
-    except Exception:  # noqa: BLE001 - user code
+    except BaseException:  # noqa: BLE001 - user code
         return "<no readable traceback>"
 
 
@@ -41,3 +50,19 @@ def _storable(text: str, longest: int) -> str:
         return clean
     half = longest // 2 - 10
     return f"{clean[:half]}\n… cut …\n{clean[-half:]}"
+
+
+def log(assignment: Assignment, error: BaseException) -> None:
+    """Log a failed work with its traceback; a handler that raises changes nothing."""
+    with suppress(Exception):
+        logs.tell(
+            logs.runner,
+            logging.ERROR,
+            assignment.level,
+            "The function of a work failed",
+            error=error,
+            pool=assignment.pool,
+            workId=str(assignment.work_id),
+            function=assignment.fn_handle,
+            attempt=assignment.attempt,
+        )

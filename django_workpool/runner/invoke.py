@@ -10,7 +10,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
+from asgiref.sync import sync_to_async
 from django.db import connections, transaction
 
 from django_workpool import arguments, logs, registry
@@ -20,6 +20,7 @@ from django_workpool.engine import announce, complete
 from django_workpool.engine.complete import Assignment, Ending
 from django_workpool.engine.current import CurrentWork
 from django_workpool.engine.current import running as current
+from django_workpool.exceptions import InvalidArgumentsError
 from django_workpool.failpoints import failpoint
 from django_workpool.runner import failure
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
+_NOT_ITS_OWN = (
+    "The function left its transaction open, closed or exchanged: nothing was written."
+)
 # Re-runs of a mutation after a conflict, within one attempt.
 MAX_CONFLICTS = 10
 
@@ -71,17 +75,7 @@ class Invocation:
 
     def failed(self, error: BaseException, started_at: datetime) -> Ending:
         """Return the ending of a function that raised *error*, and log it."""
-        logs.tell(
-            logs.runner,
-            logging.ERROR,
-            self.assignment.level,
-            f"The function of a work raised: {self.assignment.fn_name}",
-            error=error,
-            pool=self.assignment.pool,
-            workId=str(self.assignment.work_id),
-            attempt=self.assignment.attempt,
-        )
-        return Ending(
+        ending = Ending(
             assignment=self.assignment,
             worker_id=self.worker_id,
             status=CompletionStatus.ERROR.value,
@@ -91,6 +85,8 @@ class Invocation:
             error=failure.message(error),
             traceback=failure.trace(error),
         )
+        failure.log(self.assignment, error)
+        return ending
 
     def tell_started(self, started_at: datetime) -> None:
         """Send the event and the signal of the begin."""
@@ -105,6 +101,19 @@ class Invocation:
             started_at=started_at,
             level=assignment.level,
         )
+
+
+def _encoded(value: object) -> str:
+    """Return a result as it is stored.
+
+    Raises:
+        InvalidArgumentsError: It cannot be stored; says that the function did run.
+    """
+    try:
+        return arguments.encode(value, root="result")
+    except InvalidArgumentsError as error:
+        advice = f"The function ran, but this cannot be stored. {error.advice}"
+        raise InvalidArgumentsError(error.path, error.found, advice) from None
 
 
 def _prepared(
@@ -139,7 +148,7 @@ def _invoke(invocation: Invocation) -> Ending | None:
         if function.kind == FunctionKind.MUTATION:
             return _mutate(invocation, function, args, kwargs, started_at)
         invocation.mark()
-        text = arguments.encode(function.fn(*args, **kwargs), root="result")
+        text = _encoded(function.fn(*args, **kwargs))
         failpoint("run.after_body")
         return invocation.succeeded(text, started_at)
     except _FencedOutError:
@@ -192,13 +201,18 @@ def _transact(
     committed: list[Ending],
 ) -> Ending:
     using = invocation.using
+    # Inside a transaction of a test's own nothing is committed, and no hook runs.
+    owns = not connections[using].in_atomic_block
     with serial.unit(using, is_ours=False):
         # Registered first, so that it runs first: from here on the outcome stands.
         transaction.on_commit(lambda: committed.append(ending), using=using)
+        connection = connections[using]
         invocation.mark()
         failpoint("mutation.before_body")
-        text = arguments.encode(function.fn(*args, **kwargs), root="result")
+        text = _encoded(function.fn(*args, **kwargs))
         failpoint("run.after_body")
+        if connections[using] is not connection or not connection.in_atomic_block:
+            raise transaction.TransactionManagementError(_NOT_ITS_OWN)
         ending = invocation.succeeded(text, started_at, is_committed=True)
         if not complete.fence(
             using,
@@ -209,6 +223,9 @@ def _transact(
         ):
             raise _FencedOutError
         failpoint("mutation.before_commit")
+    if owns and not committed:
+        # An inner atomic() that was entered and not left has taken our exit.
+        raise transaction.TransactionManagementError(_NOT_ITS_OWN)
     failpoint("mutation.after_commit")
     return ending
 
@@ -226,21 +243,15 @@ async def invoke_async(invocation: Invocation) -> Ending:
     """Run an ``async def`` function on this event loop; other works go on meanwhile."""
     started_at = invocation.now()
     current.set(invocation.current())
-    # The database work of each function has a thread, and thus sessions, of its own.
-    async with ThreadSensitiveContext() as context:
-        try:
-            function, args, kwargs = _prepared(invocation.assignment)
-            await _tell(invocation, started_at)
-            invocation.mark()
-            value = await function.fn(*args, **kwargs)
-            text = arguments.encode(value, root="result")
-            failpoint("run.after_body")
-            return invocation.succeeded(text, started_at)
-        except BaseException as error:  # noqa: BLE001 - user code may raise anything
-            return invocation.failed(error, started_at)
-        finally:
-            if context in SyncToAsync.context_to_thread_executor:
-                await sync_to_async(connections.close_all)()
+    try:
+        function, args, kwargs = _prepared(invocation.assignment)
+        await _tell(invocation, started_at)
+        invocation.mark()
+        text = _encoded(await function.fn(*args, **kwargs))
+        failpoint("run.after_body")
+        return invocation.succeeded(text, started_at)
+    except BaseException as error:  # noqa: BLE001 - user code may raise anything
+        return invocation.failed(error, started_at)
 
 
 async def _tell(invocation: Invocation, started_at: datetime) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
+from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
 from django.db import connections
 
 from django_workpool.failpoints import failpoint
@@ -53,6 +55,7 @@ class Lanes:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_stopping = False
 
     def submit(self, held: Held) -> None:
         """Let a hand-out begin as soon as a lane is free for it."""
@@ -81,11 +84,7 @@ class Lanes:
                 break
             # Unless it was given back or canceled meanwhile.
             if held.claim(Stage.BEGUN):
-                watch()
-                tidy()
-                ending = invoke(self._invocation(held))
-                tidy()
-                self._end(held, ending)
+                self._run(held)
             with self._lock:
                 self._load -= 1
         connections.close_all()
@@ -100,25 +99,61 @@ class Lanes:
             mark=lambda: self._marks.set(held.assignment.key),
         )
 
+    def _run(self, held: Held) -> None:
+        """Run one hand-out: whatever happens, it ends, or its slot would be lost."""
+        invocation = self._invocation(held)
+        try:
+            watch()
+            tidy()
+            ending = invoke(invocation)
+        except BaseException as error:  # noqa: BLE001 - the last guard of the lane
+            ending = invocation.failed(error, self._now())
+        with suppress(Exception):
+            tidy()
+        self._end(held, ending)
+
     def _spawn(self, held: Held) -> None:
-        task = asyncio.ensure_future(self._run(held))
+        task = asyncio.ensure_future(self._run_async(held))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _run(self, held: Held) -> None:
-        if held.claim(Stage.BEGUN):
-            self._end(held, await invoke_async(self._invocation(held)))
+    async def _run_async(self, held: Held) -> None:
+        if not held.claim(Stage.BEGUN):
+            return
+        invocation = self._invocation(held)
+        try:
+            # The database work of each has a thread, and thus sessions, of its own.
+            async with ThreadSensitiveContext() as context:
+                ending = await invoke_async(invocation)
+                if context in SyncToAsync.context_to_thread_executor:
+                    await sync_to_async(connections.close_all)()
+        except BaseException as error:  # noqa: BLE001 - the last guard of the lane
+            ending = invocation.failed(error, self._now())
+        self._end(held, ending)
 
     def _start_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             threading.Thread(
-                target=self._loop.run_forever, name="event-loop", daemon=True
+                target=self._run_loop,
+                args=(self._loop,),
+                name="event-loop",
+                daemon=True,
             ).start()
         return self._loop
 
+    def _run_loop(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Run the event loop until ``stop``, though a task may stop or break it."""
+        asyncio.set_event_loop(loop)
+        while not self._is_stopping:
+            try:
+                loop.run_forever()
+            except BaseException:
+                logger.exception("A task broke the event loop; it goes on")
+
     def stop(self) -> None:
         """End idle threads and the loop; what runs has ended before."""
+        self._is_stopping = True
         for _ in self._threads:
             self._queue.put(None)
         for thread in self._threads:
