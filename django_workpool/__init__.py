@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from django_workpool.exceptions import (
         ArgumentsTooLargeError,
         InvalidArgumentsError,
+        InvalidOptionError,
         NotInWorkError,
         NotRegisteredError,
         UnsafeWaitError,
@@ -25,13 +26,16 @@ if TYPE_CHECKING:
         WorkNotFoundError,
         WorkpoolError,
     )
+    from django_workpool.options import DECLARED
     from django_workpool.registry import action, mutation, query
 
     __version__: str
 
 __all__ = [
+    "DECLARED",
     "ArgumentsTooLargeError",
     "InvalidArgumentsError",
+    "InvalidOptionError",
     "NotInWorkError",
     "NotRegisteredError",
     "Result",
@@ -49,6 +53,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "DECLARED": "options",
     "Result": "engine.status",
     "WorkStatus": "engine.status",
     "Workpool": "client",

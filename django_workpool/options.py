@@ -24,6 +24,24 @@ POOL_NAME_BYTES = 63
 LONGEST_TTL = timedelta(days=36_500)
 LONGEST_REASON = 500
 EXECUTORS = ("local",)
+
+
+class _Sentinel:
+    """A value that stands for none of an option's own."""
+
+    def __init__(self, name: str) -> None:
+        """Remember the name."""
+        self._name = name
+
+    def __repr__(self) -> str:
+        """Return the name."""
+        return self._name
+
+
+# Not given: what is stored stays.
+UNSET: Final[Any] = _Sentinel("UNSET")
+# In ``update``: what code declares is in force again.
+DECLARED: Final[Any] = _Sentinel("DECLARED")
 DEFAULTS: Final[Mapping[str, Any]] = {
     "max_parallelism": 10,
     "status_ttl": timedelta(days=1),
@@ -113,13 +131,20 @@ def check(name: str, value: object) -> Any:
     Raises:
         InvalidOptionError: No such option, or not a value that it may have.
     """
-    try:
-        checked = _CHECKS[name]
-    except KeyError:
+    check_known(name)
+    return _CHECKS[name](value)
+
+
+def check_known(name: str) -> None:
+    """Refuse what is no option of a pool.
+
+    Raises:
+        InvalidOptionError: No such option.
+    """
+    if name not in _CHECKS:
         raise InvalidOptionError(
             "option", name, f"The options of a pool are {', '.join(_CHECKS)}."
-        ) from None
-    return checked(value)
+        )
 
 
 def check_pause(reason: object, until: object) -> None:
@@ -203,7 +228,8 @@ def declare(name: str, options: Mapping[str, object], using: str | None) -> None
     """Remember what code declares for the pool *name*; unset options stay open."""
     with _declared.lock:
         _declared.pools.setdefault(name, {}).update(options)
-        if using is not None or name not in _declared.aliases:
+        # A later handle on another database leaves the earlier ones where they are.
+        if _declared.aliases.get(name) is None:
             _declared.aliases[name] = using
 
 

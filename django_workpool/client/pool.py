@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from django.db import connections, router
 
@@ -15,6 +15,7 @@ from django_workpool.client.twins import AsyncTwins
 from django_workpool.db import wake
 from django_workpool.engine.current import running
 from django_workpool.exceptions import UnsafeWaitError
+from django_workpool.options import UNSET
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from django_workpool.models import Work
 
     WorkLike: TypeAlias = Work | UUID | str
-
-UNSET: Final[Any] = object()
 
 
 class Workpool(Enqueueing, AsyncTwins):
@@ -213,7 +212,8 @@ class Workpool(Enqueueing, AsyncTwins):
         """Override options while everything runs; code never takes an override back.
 
         Args:
-            **overrides: Options of the constructor, except ``using``.
+            **overrides: Options of the constructor, except ``using``; ``DECLARED``
+                takes an override back, so that what code declares is in force again.
 
         Raises:
             InvalidOptionError: An unknown option or a bad value; nothing is written.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django_workpool.db import clock
 from django_workpool.engine import declare
@@ -16,6 +16,7 @@ from django_workpool.models import (
     Pool,
     Work,
 )
+from django_workpool.options import overrides_of
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -31,12 +32,14 @@ UNKNOWN = "<unknown>"
 class Diagnostics:
     """One pool at a glance.
 
+    ``overrides`` are the options that an operator set over what code declares.
     ``waiting`` counts works that may start, ``running`` slots whose attempt goes on,
     ``completing`` those whose completion no pass has consumed, ``canceling`` requests
     that no pass has consumed, ``spare_capacity`` free slots of the limit in force.
     """
 
     max_parallelism: int
+    overrides: dict[str, Any]
     paused: bool
     paused_reason: str
     paused_until: datetime | None
@@ -100,6 +103,7 @@ def diagnostics(using: str, pool: str) -> Diagnostics:
     now = clock.now(using)
     return Diagnostics(
         max_parallelism=options.max_parallelism,
+        overrides=overrides_of(row.overrides) if row is not None else {},
         paused=options.is_paused(now),
         paused_reason=row.paused_reason if row is not None else "",
         paused_until=options.paused_until,

@@ -46,6 +46,17 @@ def default_row(name: str) -> Pool:
     return Pool(name=name, **{**options.DEFAULTS, **options.declared_options(name)})
 
 
+def unknown(name: str) -> PoolOptions:
+    """Return the options of a pool that nobody has declared yet: nothing starts."""
+    row = default_row(name)
+    return PoolOptions(
+        name=name,
+        max_parallelism=0,
+        status_ttl=row.status_ttl,
+        log_level=row.log_level,
+    )
+
+
 def insert_missing(using: str, name: str) -> None:
     """Make the row of a pool that nobody declared yet (R35); a pass may do it."""
     row = default_row(name)
@@ -59,13 +70,23 @@ def update(using: str, name: str, changes: Mapping[str, Any]) -> None:
     Raises:
         InvalidOptionError: An unknown option or a bad value; nothing is written.
     """
-    checked = {key: options.check(key, value) for key, value in changes.items()}
+    checked = {
+        key: value if value is options.DECLARED else options.check(key, value)
+        for key, value in changes.items()
+    }
+    for key in checked:
+        options.check_known(key)
 
     def write() -> None:
         with serial.unit(using):
             row = _locked(using, name)
+            overrides = {**options.overrides_of(row.overrides), **checked}
             row.overrides = options.overrides_text(
-                {**options.overrides_of(row.overrides), **checked}
+                {
+                    key: value
+                    for key, value in overrides.items()
+                    if value is not options.DECLARED
+                }
             )
             row.save(using=using, update_fields=["overrides"])
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from django.db import connections
 
 from django_workpool import arguments, registry
+from django_workpool.choices import FunctionKind
 from django_workpool.compat import uuid7
 from django_workpool.db import clock, executor_statements, retry, serial
 from django_workpool.db.dialect import to_time
@@ -20,7 +21,6 @@ from django_workpool.models import Work
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from django_workpool.choices import FunctionKind
 
 CHUNK_ROWS = 1_000
 CHUNK_BYTES = 4_000_000
@@ -100,12 +100,12 @@ def _write(
 
 def wrong_kind(function: registry.Function, kind: FunctionKind) -> InvalidOptionError:
     """Return the error of a function that another method enqueues."""
-    return InvalidOptionError(
-        "fn",
-        function.handle,
-        f"It is registered as {function.kind.value}, not as {kind.value}:"
-        f" enqueue it by enqueue_{function.kind.value}.",
-    )
+    advice = f"It is registered as {function.kind.value}, not as {kind.value}"
+    if function.kind == FunctionKind.QUERY:
+        advice = f"{advice}, and queries cannot be enqueued yet."
+    else:
+        advice = f"{advice}: enqueue it by enqueue_{function.kind.value}."
+    return InvalidOptionError("fn", function.handle, advice)
 
 
 def _encoded(function: registry.Function, batch: object) -> list[str]:
@@ -127,7 +127,11 @@ def _label(given: Mapping[str, object]) -> str | None:
     """Return the option ``name``; refuse every other option."""
     for option in given:
         if option != "name":
-            raise InvalidOptionError("option", option, "The options are: name.")
+            advice = (
+                "The options are: name. Arguments of the function go into one mapping:"
+                f" enqueue_…(fn, {{{option!r}: …}})."
+            )
+            raise InvalidOptionError("option", option, advice)
     name = given.get("name")
     if name is None:
         return None

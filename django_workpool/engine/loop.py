@@ -15,13 +15,14 @@ from django_workpool.engine.pool_rows import PoolMissingError, may_insert
 from django_workpool.failpoints import failpoint
 from django_workpool.logs import PhaseTimer
 from django_workpool.planner.plan import plan
+from django_workpool.planner.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
     from django_workpool.planner.due import Next
-    from django_workpool.planner.snapshot import PoolOptions, Snapshot
+    from django_workpool.planner.snapshot import PoolOptions
     from django_workpool.planner.steps import Plan
 
 
@@ -107,7 +108,13 @@ def without_expired(snapshot: Snapshot) -> Snapshot:
 
 
 def has_something_to_do(using: str, pool: str, after: Passed | None = None) -> bool:
-    """Look at *pool* without the lock: would a pass change anything?
+    """Say whether a pass would change anything; as ``look``."""
+    seen = look(using, pool, after)
+    return seen is None or not seen.is_empty
+
+
+def look(using: str, pool: str, after: Passed | None = None) -> Plan | None:
+    """Look at *pool* without the lock: what would a pass do?
 
     The second look of protocol R34, asked after the sleeping state was committed.
 
@@ -116,20 +123,26 @@ def has_something_to_do(using: str, pool: str, after: Passed | None = None) -> b
         pool: Its name.
         after: The pass just made.  What it could not have, because somebody holds it
             or protects it, is no news and has its own time (R2).
+
+    Returns:
+        The plan; ``None`` if a pass must make rows of the pool first.
     """
     session = Session(using)
     loop = session.rows(statements.READ_LOOP, pool=pool)
     if not loop:
-        return True
+        return None
     try:
         snapshot, now = load(session, pool, loop[0][0], is_locked=False)
     except PoolMissingError:
-        return may_insert(session, pool)
+        if may_insert(session, pool):
+            return None
+        empty = Snapshot(declare.unknown(pool), generation=0)
+        return plan(empty, session.now())
     if after is not None:
         snapshot = replace(snapshot, unavailable=after.plan.skipped)
         if after.plan.expired_before is None:
             snapshot = without_expired(snapshot)
-    return not plan(snapshot, now).is_empty
+    return plan(snapshot, now)
 
 
 def _lock(session: Session, pool: str) -> int | None:

@@ -142,7 +142,8 @@ def _capacity(work: Due, state: Admission) -> Details:
     }
 
 
-def _knows(work: Due, state: Admission) -> bool:
+def knows(work: Due, state: Admission) -> bool:
+    """Say whether a living worker that serves the pool knows the function."""
     # Where no worker serves the pool nothing can be said of what they know.
     return not state.capacities or work.fn_handle in state.known
 
@@ -160,7 +161,7 @@ PREDICATES: tuple[Predicate, ...] = (
         is_general=True,
     ),
     Predicate("not_due", lambda work, state: work.run_at <= state.now, _not_due),
-    Predicate("known_function", _knows, lambda work, _: {"function": work.fn_handle}),
+    Predicate("known_function", knows, lambda work, _: {"function": work.fn_handle}),
     Predicate(
         "slots",
         lambda _work, state: (
@@ -173,7 +174,7 @@ PREDICATES: tuple[Predicate, ...] = (
         "executor_capacity",
         # What nobody knows waits for that alone.
         lambda work, state: (
-            not _knows(work, state) or state.best(work.fn_handle) is not None
+            not knows(work, state) or state.best(work.fn_handle) is not None
         ),
         _capacity,
     ),

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from django_workpool.planner.admission import Admission
+from django_workpool.planner.admission import Admission, knows
 from django_workpool.planner.due import next_state
 from django_workpool.planner.free import Draft, freed
 from django_workpool.planner.snapshot import COROUTINE
@@ -57,6 +57,9 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
         doubled=snapshot.doubled,
         starts=starts,
         skipped=frozenset(draft.skipped),
+        unknown=frozenset(
+            work.fn_handle for work in snapshot.due if not knows(work, admission)
+        ),
         # Bounded: a pass that recovers leaves the cleaning to the next one.
         expired_before=None if draft.lost or draft.given_back else expired,
         next=next_state(

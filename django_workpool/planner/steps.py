@@ -62,6 +62,8 @@ class Plan:
     starts: tuple[Start, ...]
     # Works that somebody held; not a change, but a reason to look again soon.
     skipped: frozenset[UUID]
+    # Functions at the head of the queue that no living worker knows.
+    unknown: frozenset[str]
     expired_before: datetime | None
     next: Next
 

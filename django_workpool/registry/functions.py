@@ -174,8 +174,10 @@ def handle_of(fn: object, /) -> Function:
             "Another object is registered under this name (a decorator on top of "
             "ours, a partial, or a module that was loaded twice)"
         )
+    elif isinstance(fn, str):
+        problem = "Pass the function itself, not its name"
     else:
-        problem = "Only a registered function can be enqueued, and this is none"
+        problem = "Only a registered function can be enqueued, which this is not"
     raise NotRegisteredError(name, _nearest(name), problem=problem)
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import json
+import logging
 import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 
 import django
 
@@ -47,8 +49,15 @@ def main(descriptor: int, text: str) -> None:
     log_to_stderr(config.verbosity)
     failpoints.arm("worker", is_allowed=conf.get_settings().allow_failpoints)
     channel = Channel(socket.socket(fileno=descriptor))
-    status = Worker(config, channel).run()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # Threads that functions left behind must not hold up the end.
-    os._exit(status)
+    status = 1
+    try:
+        status = Worker(config, channel).run()
+    except BaseException:
+        logging.getLogger("django_workpool.runner").exception("A worker broke")
+    finally:
+        # Functions may have closed these; and the threads that they left behind must
+        # not hold up the end.
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):
+                stream.flush()
+        os._exit(status)

@@ -59,6 +59,8 @@ class Child:
         self.channel = Channel(ours)
         self.is_ready = False
         self.was_stopped = False
+        # Why its runner killed it, in words; empty if nobody did.
+        self.killed_because = ""
         self._pidfd = _open_pidfd(self.process.pid)
 
     def descriptors(self) -> list[int]:
@@ -71,8 +73,9 @@ class Child:
         self.was_stopped = True
         self.channel.send("stop")
 
-    def kill(self) -> None:
-        """End it now."""
+    def kill(self, reason: str) -> None:
+        """End it now; *reason* stands in the records of what it was doing."""
+        self.killed_because = self.killed_because or reason
         with suppress(ProcessLookupError):
             self.process.kill()
 
@@ -90,6 +93,8 @@ class Child:
         code = self.process.returncode
         if code is None:
             return ""
+        if self.killed_because and code == -signal.SIGKILL:
+            return f"ended by its runner: {self.killed_because}"
         if code >= 0:
             return f"exit code {code}"
         hint = ", possibly out of memory" if -code == signal.SIGKILL else ""

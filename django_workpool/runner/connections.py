@@ -72,7 +72,7 @@ def _is_clean(connection: BaseDatabaseWrapper) -> bool:
         return False
     if connection.in_atomic_block or not connection.get_autocommit():
         return False
-    if connection.connection is not None and not _is_open(connection):
+    if connection.connection is not None and not _is_idle(connection):
         return False
     if connection.errors_occurred:
         if not connection.is_usable():
@@ -81,18 +81,22 @@ def _is_clean(connection: BaseDatabaseWrapper) -> bool:
     return True
 
 
-def _is_open(connection: BaseDatabaseWrapper) -> bool:
-    """Say whether the session is still there, without asking the server.
+def _is_idle(connection: BaseDatabaseWrapper) -> bool:
+    """Say whether the session is there and idle, without asking the server.
+
+    Django's own flags do not know of a BEGIN that a cursor has sent.
 
     vendor: an idle session of PostgreSQL has nothing to read, unless it was ended: then
-    the reason, or the end, is waiting.  SQLite refuses to count on a closed session.
+    the reason, or the end, is waiting.  SQLite refuses to tell of a closed session.
     """
     session: Any = connection.connection
     try:
         if connection.vendor == "sqlite":
-            return bool(session.total_changes >= 0)
+            return session.total_changes >= 0 and not session.in_transaction
         if connection.vendor == "postgresql":
-            return not (session.closed or wait([session.fileno()], 0))
+            # 0 is libpq's PQTRANS_IDLE.
+            is_idle = session.info.transaction_status == 0
+            return is_idle and not session.closed and not wait([session.fileno()], 0)
     except Exception:  # noqa: BLE001 - whatever the driver says: it is not open
         return False
     return True

@@ -106,11 +106,11 @@ class Crew:
         for child in self._children.values():
             child.stop()
 
-    def kill(self) -> None:
-        """End all now."""
+    def kill(self, reason: str) -> None:
+        """End all now; *reason* is recorded with what they were doing."""
         self.is_stopping = True
         for child in self._children.values():
-            child.kill()
+            child.kill(reason)
 
     def _listen(self, child: Child) -> None:
         for message in child.channel.receive():

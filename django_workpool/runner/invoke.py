@@ -212,6 +212,8 @@ def _transact(
         text = _encoded(function.fn(*args, **kwargs))
         failpoint("run.after_body")
         if connections[using] is not connection or not connection.in_atomic_block:
+            # Nobody else would: an exchanged one holds its locks for ever.
+            connection.close()
             raise transaction.TransactionManagementError(_NOT_ITS_OWN)
         ending = invocation.succeeded(text, started_at, is_committed=True)
         if not complete.fence(

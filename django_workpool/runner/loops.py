@@ -17,7 +17,7 @@ from django.db import connections
 from django_workpool.choices import LoopState
 from django_workpool.db import clock, retry, wake
 from django_workpool.engine import kick, workers
-from django_workpool.engine.loop import has_something_to_do, run_pass
+from django_workpool.engine.loop import look, run_pass
 from django_workpool.failpoints import failpoint
 from django_workpool.runner.waiting import Bell, rest, wait
 
@@ -68,6 +68,7 @@ class Loops:
         self._backstop_at = 0.0
         self._tidy_at = 0.0
         self._errors = 0
+        self._warned: set[str] = set()
         self._is_stopping = False
         self._is_calm = threading.Event()
         self._thread = threading.Thread(target=self._run, name="loops", daemon=True)
@@ -190,7 +191,7 @@ class Loops:
                 continue
             # A backlog behind a full or paused pool is no reason to pass.
             is_awake = found.state == LoopState.RUNNING
-            if is_awake or has_something_to_do(self.using, found.pool):
+            if is_awake or self._would_change(found.pool):
                 self._enlist([found.pool])
         if not self._ready:
             self._is_calm.set()
@@ -208,11 +209,31 @@ class Loops:
             self._leave_the_lock(passed)
             return
         failpoint("idle.before_sleep")
-        if has_something_to_do(self.using, pool, passed):
+        if self._would_change(pool, passed):
             self._enlist([pool])
         elif passed.next.run_at is not None:
             left = (passed.next.run_at - clock.now(self.using)).total_seconds()
             self._scheduled[pool] = time.monotonic() + max(0.0, left)
+
+    def _would_change(self, pool: str, after: Passed | None = None) -> bool:
+        """Look without the lock: is there a reason to pass?"""
+        seen = look(self.using, pool, after)
+        if seen is None:
+            return True
+        self._warn_of_unknown(pool, seen.unknown)
+        return not seen.is_empty
+
+    def _warn_of_unknown(self, pool: str, unknown: frozenset[str]) -> None:
+        """Say once of each function that its works wait, and what to do."""
+        for handle in unknown - self._warned:
+            self._warned.add(handle)
+            logger.warning(
+                "Works of %s wait in pool %r, for no worker knows this function. Import"
+                " it from a module workpools.py of an installed app, and restart the"
+                " runner.",
+                handle,
+                pool,
+            )
 
     def _leave_the_lock(self, passed: Passed) -> None:
         """vendor: busy handlers of SQLite are unfair, so others get as long (R39)."""

@@ -35,11 +35,21 @@ TURN = 0.5
 class Supervisor:
     """One ``run_workpool`` process."""
 
-    def __init__(self, options: Options, *, ready: Callable[[str], None]) -> None:
-        """Tell *ready*, once, that passes are made and all workers serve."""
+    def __init__(
+        self,
+        options: Options,
+        *,
+        ready: Callable[[str], None],
+        say: Callable[[str], None],
+    ) -> None:
+        """Tell *ready*, once, that passes are made and all workers serve.
+
+        What else happens is told to *say*, a line each.
+        """
         self.options = options
         self.id = uuid4()
         self._tell_ready = ready
+        self._say = say
         self._is_ready = False
         self._bell = Bell()
         self._signals = 0
@@ -75,7 +85,7 @@ class Supervisor:
                 self._turn()
             self._end()
         finally:
-            self._crew.kill()
+            self._crew.kill("the runner ended")
             signal.set_wakeup_fd(wakeup)
             for number, handler in before.items():
                 signal.signal(number, handler)
@@ -132,11 +142,23 @@ class Supervisor:
             if self._signals or is_drained:
                 self._stop_at = now + self.options.shutdown_timeout
                 self._crew.stop()
+                if self._signals:
+                    self._say(
+                        "run_workpool stopping: running works may end within"
+                        f" {self.options.shutdown_timeout:g} s;"
+                        " the next signal ends them now"
+                    )
         elif self._signals > 1 or now >= self._stop_at:
             # The second signal, or the end of patience: not a clean stop.
-            if self._crew.has_living():
+            reason = (
+                "a second signal"
+                if self._signals > 1
+                else f"not done within {self.options.shutdown_timeout:g} s of its stop"
+            )
+            if self._crew.has_living() and not self._exit_code:
                 self._exit_code = 1
-            self._crew.kill()
+                self._say(f"run_workpool ends its workers: {reason}")
+            self._crew.kill(reason)
 
     def _kick(self, pools: list[str]) -> None:
         if self._loops is not None:

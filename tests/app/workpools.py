@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.app import (
+    broken_functions,
     codec_functions,
     engine_functions,
     enqueue_functions,
@@ -13,6 +14,7 @@ from tests.app import (
 )
 
 __all__ = [
+    "broken_functions",
     "codec_functions",
     "engine_functions",
     "enqueue_functions",

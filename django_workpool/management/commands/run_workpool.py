@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentTypeError, BooleanOptionalAction, RawTextHelpFormatter
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,10 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.migrations.executor import MigrationExecutor
 
 from django_workpool import conf, failpoints, options, registry
-from django_workpool.engine import kick
+from django_workpool.engine import counts, kick
 from django_workpool.engine.declare import declare
+from django_workpool.exceptions import WorkpoolConfigError
+from django_workpool.models import Pool
 from django_workpool.runner.config import Options
 from django_workpool.runner.output import log_to_stderr
 from django_workpool.runner.supervisor import Supervisor
@@ -68,6 +71,15 @@ def _seconds(text: str) -> timedelta:
     return timedelta(seconds=seconds)
 
 
+def _settings(parser: CommandParser) -> conf.Settings:
+    """Return the settings; a bad one is a mistake of the command line, too."""
+    try:
+        return conf.get_settings()
+    except WorkpoolConfigError as error:
+        parser.error(str(error))
+        raise
+
+
 class Command(BaseCommand):
     """Parse, validate, and hand keywords to a ``Supervisor``."""
 
@@ -83,7 +95,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Add the options, each with the default of the settings."""
-        found = conf.get_settings()
+        found = _settings(parser)
         add = parser.add_argument
         add(
             "--database",
@@ -154,7 +166,10 @@ class Command(BaseCommand):
         if not given["loop"] and not given["workers"]:
             msg = "--no-loop with --no-workers leaves nothing to do. Drop one of them."
             raise CommandError(msg)
-        self._check_migrations(using)
+        if given["drain"] and not given["loop"]:
+            msg = "--drain needs the loop: only it knows when nothing is due. Drop one."
+            raise CommandError(msg)
+        self._check_tables(using)
         log_to_stderr(given["verbosity"])
         failpoints.arm("runner", is_allowed=conf.get_settings().allow_failpoints)
         self._declare(using)
@@ -172,20 +187,25 @@ class Command(BaseCommand):
                 verbosity=given["verbosity"],
             ),
             ready=lambda wake_up: self._say_ready(wake_up, given),
+            say=self._say,
         )
         code = supervisor.run()
+        if given["drain"]:
+            self._say_left(given)
         if code:
             sys.exit(code)
 
-    def _check_migrations(self, using: str) -> None:
+    def _check_tables(self, using: str) -> None:
         executor = MigrationExecutor(connections[using])
         targets = [
             key for key in executor.loader.graph.leaf_nodes() if key[0] == "workpool"
         ]
-        if executor.migration_plan(targets):
+        names = connections[using].introspection.table_names()
+        if executor.migration_plan(targets) or Pool._meta.db_table not in names:
             msg = (
-                f"The tables of django_workpool on {using!r} are not up to date."
-                f" Run: manage.py migrate workpool --database {using}"
+                f"The tables of django_workpool on {using!r} are missing or not up to"
+                f" date. Run: manage.py migrate workpool --database {using}; or, if a"
+                " router keeps them elsewhere, name that database by --database."
             )
             raise CommandError(msg)
 
@@ -197,12 +217,32 @@ class Command(BaseCommand):
 
     def _say_ready(self, wake_up: str, given: dict[str, Any]) -> None:
         using = given["database"]
-        pools = given["pools"] or [found.pool for found in kick.overview(using)]
-        self.stdout.write(
+        known = {found.pool for found in kick.overview(using)}
+        pools = given["pools"] or known
+        for name in sorted(set(given["pools"]) - known):
+            self._say(f"run_workpool warning: there is no pool {name!r} yet")
+        self._say(
             f"run_workpool ready: database {using} ({connections[using].vendor}),"
             f" pools {', '.join(sorted(pools)) or 'none yet'},"
             f" functions {len(registry.known_handles())},"
             f" workers {given['processes'] if given['workers'] else 0},"
             f" wake-up {wake_up}"
         )
-        self.stdout.flush()
+
+    def _say_left(self, given: dict[str, Any]) -> None:
+        """After a drain: name what could not start, for it is not done."""
+        using = given["database"]
+        names = given["pools"] or [found.pool for found in kick.overview(using)]
+        for name in sorted(names):
+            left = counts.queue_length(using, name)
+            if left:
+                self._say(
+                    f"run_workpool drained: {left} works of pool {name!r} cannot start"
+                    " now; Workpool.explain says why"
+                )
+
+    def _say(self, line: str) -> None:
+        # Nowhere to print is no reason to stop (a closed pipe, a full disk).
+        with suppress(Exception):
+            self.stdout.write(line)
+            self.stdout.flush()
