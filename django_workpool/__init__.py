@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     __version__: str
 
-__all__ = [
-    "DECLARED",
+__all__ = [  # noqa: RUF022 - sorted() as anybody would
     "ArgumentsTooLargeError",
+    "DECLARED",
     "InvalidArgumentsError",
     "InvalidOptionError",
     "NotInWorkError",

@@ -34,7 +34,7 @@ runner = logging.getLogger("django_workpool.runner")
 
 def is_wanted(level: int, pool_level: str) -> bool:
     """Say whether a pool of *pool_level* shows lines of *level*."""
-    return level >= LEVELS[pool_level]
+    return level >= LEVELS.get(pool_level, logging.WARNING)
 
 
 def emit(event: str, pool_level: str, fields: Mapping[str, object]) -> None:

@@ -6,7 +6,9 @@ is the operator's override if there is one, else what code declared, else the de
 
 from __future__ import annotations
 
+import functools
 import json
+import logging
 import threading
 from dataclasses import dataclass, field
 from datetime import MAXYEAR, MINYEAR, datetime, timedelta
@@ -18,6 +20,8 @@ from django_workpool.exceptions import InvalidOptionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+logger = logging.getLogger("django_workpool")
 
 MAX_PARALLELISM_LIMIT = 10_000
 POOL_NAME_BYTES = 63
@@ -203,8 +207,23 @@ def check_timeout(timeout: object) -> float | None:
 
 
 def overrides_of(text: str) -> dict[str, Any]:
-    """Return the overrides that a ``Pool`` row stores."""
-    return {} if text in {"", "{}"} else dict(arguments.decode(text))
+    """Return the overrides that a ``Pool`` row stores.
+
+    What cannot be read, or no option may have, is left out and logged once: one spoiled
+    row must not stop the loop, and what code declares holds instead.
+    """
+    return {} if text in {"", "{}"} else dict(_read_overrides(text))
+
+
+@functools.lru_cache(maxsize=256)
+def _read_overrides(text: str) -> dict[str, Any]:
+    found = {}
+    try:
+        for name, value in dict(arguments.decode(text)).items():
+            found[name] = check(name, value)
+    except (TypeError, ValueError) as error:
+        logger.error("Overrides of a pool cannot be read: %s (%s)", text, error)  # noqa: TRY400 - no trace helps
+    return found
 
 
 def overrides_text(overrides: Mapping[str, object]) -> str:

@@ -81,8 +81,8 @@ def _executing(
 ) -> Iterable[Executing]:
     worker, pools, digest, threads, coroutines = row[8], *row[10:14]
     used_threads, used_coroutines = row[16:18]
-    served = json.loads(pools)
-    if not served or pool in served:
+    served = _json(pools)
+    if served == [] or (isinstance(served, list) and pool in served):
         yield Executing(
             id=to_uuid(worker),
             handles=_known(session, digest),
@@ -98,11 +98,22 @@ def _known(session: Session, digest: str) -> Mapping[str, str]:
         rows = session.rows(statements.HANDLES, digest=digest)
         if not rows:
             return {}
-        handles = _handles[digest] = json.loads(rows[0][0])
+        known = _json(rows[0][0])
+        handles = _handles[digest] = known if isinstance(known, dict) else {}
     return handles
 
 
 def _begun(text: str | None) -> frozenset[tuple[UUID, int]] | None:
-    if text is None:
+    """Return what had begun; ``None``, which means all, where that cannot be read."""
+    try:
+        return frozenset((to_uuid(work), number) for work, number in _json(text))
+    except (TypeError, ValueError):
         return None
-    return frozenset((to_uuid(work), number) for work, number in json.loads(text))
+
+
+def _json(text: str | None) -> Any:
+    """Return a stored document; a spoiled one must not stop the loop."""
+    try:
+        return None if text is None else json.loads(text)
+    except ValueError:
+        return None

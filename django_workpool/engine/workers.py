@@ -33,6 +33,11 @@ def register(using: str, row: Worker) -> None:
     retry.retried(lambda: row.save(using=using, force_insert=True), using=using)
 
 
+def is_registered(using: str, worker_id: UUID) -> bool:
+    """Say whether the row of a worker is there."""
+    return Worker.objects.using(using).filter(pk=worker_id).exists()
+
+
 def set_state(using: str, worker_id: UUID, state: WorkerState) -> None:
     """Write a state of a living worker."""
     rows = Worker.objects.using(using).filter(pk=worker_id)

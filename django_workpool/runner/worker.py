@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django.db import Error
-
 from django_workpool.choices import CompletionStatus, WorkerState
 from django_workpool.db import retry
 from django_workpool.db.clock import CarriedClock
@@ -36,6 +34,7 @@ logger = logging.getLogger("django_workpool.runner")
 # Completions that wait for the database may be so many before new works wait for them.
 MARKS_MARGIN = 1024
 ERROR_WAIT = 0.1
+REGISTER_INTERVAL = 2.0
 LONGEST_ERROR_WAIT = 2.0
 
 
@@ -73,6 +72,7 @@ class Worker:
         self.must_fetch = True
         self.is_draining = False
         self.fetched_at = 0.0
+        self.registered_at = time.monotonic()
         self.errors = 0
 
     # --- called in lanes -----------------------------------------------------------
@@ -132,6 +132,16 @@ class Worker:
         )
         workers.register(self.using, row)
 
+    def _keep_registered(self) -> None:
+        """Insert the row again if it was deleted: nobody would be given works else."""
+        if time.monotonic() < self.registered_at + REGISTER_INTERVAL:
+            return
+        self.registered_at = time.monotonic()
+        if not self.is_draining and not workers.is_registered(self.using, self.id):
+            logger.error("The row of worker %s was deleted; it is made again", self.id)
+            self._register()
+            self.channel.send("ready")
+
     def _is_finished(self) -> bool:
         return self.intake.is_idle() and not len(self.outbox)
 
@@ -183,7 +193,8 @@ class Worker:
             if self.must_fetch or is_due or self.is_draining:
                 self.must_fetch = False
                 self._take(self.intake.fetch())
-        except Error as error:
+                self._keep_registered()
+        except Exception as error:
             # Kept and tried again: an outcome is never given up (P23).
             self.errors += 1
             self.must_fetch = True
