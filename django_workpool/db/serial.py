@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # A runner frozen inside a pass blocks its pool for this long at most (DESIGN 7).
 LIMIT_MS = 15_000
+# A pass waits for nobody's row for longer: other pools want their turn (R2).
+LOCK_MS = 1_000
 
 
 # The isolation with which a session's transactions begin, asked once.
@@ -37,10 +39,13 @@ def _read_committed(connection: BaseDatabaseWrapper) -> None:
 
 
 @contextmanager
-def unit(using: str, *, is_ours: bool = True) -> Iterator[None]:
+def unit(
+    using: str, *, is_ours: bool = True, lock_ms: int | None = None
+) -> Iterator[None]:
     """Open a transaction that will write (protocol R3).
 
     One that is not ours, a mutation's, keeps the isolation that the project chose.
+    With *lock_ms* it gives up where somebody holds a row for longer.
 
     vendor: a deferred transaction of SQLite that reads first and then writes ignores
     the busy time-out, so ours begin IMMEDIATE whatever the project's default is.
@@ -51,6 +56,9 @@ def unit(using: str, *, is_ours: bool = True) -> Iterator[None]:
         with transaction.atomic(using=using):
             if owns and is_ours and connection.vendor == "postgresql":
                 _read_committed(connection)
+            if owns and lock_ms and connection.vendor == "postgresql":
+                with connection.cursor() as cursor:
+                    cursor.execute(f"SET LOCAL lock_timeout = {lock_ms}")
             yield
         return
     # The attribute comes with the session.
@@ -80,7 +88,7 @@ def pass_unit(using: str) -> Iterator[None]:
                 cursor.execute(
                     "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;"
                     f"SET LOCAL statement_timeout = {LIMIT_MS};"
-                    f"SET LOCAL lock_timeout = {LIMIT_MS};"
+                    f"SET LOCAL lock_timeout = {LOCK_MS};"
                     f"SET LOCAL idle_in_transaction_session_timeout = {LIMIT_MS};"
                     "SET LOCAL enable_seqscan = off;"
                     "SET LOCAL enable_bitmapscan = off;"

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
+# With the longest wait between them, about a minute.
+READ_BACK_TRIES = 60
+
 Key = tuple["UUID", int]
 
 
@@ -180,7 +183,8 @@ def is_committed(using: str, assignment: Assignment) -> bool | None:
                 return True
             return False if row else None
 
-    return retry.retried(ask, using=using)
+    # Nobody else can tell: worth waiting for a server that restarts.
+    return retry.retried(ask, using=using, tries=READ_BACK_TRIES)
 
 
 def give_back(using: str, keys: Sequence[Key]) -> None:

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
+# An operator's open transaction may hold the row of a new pool: nobody waits for its
+# end; what cannot be written now is written the next time.
+LOCK_MS = 200
+TRIES = 2
+
+
 def declare(using: str, name: str) -> None:
     """Write what code declared for *name* to its row, only where it differs.
 
@@ -33,12 +39,12 @@ def declare(using: str, name: str) -> None:
 
     def write() -> None:
         failpoint("sync.before_write")
-        with serial.unit(using):
-            insert_missing(using, name)
+        with serial.unit(using, lock_ms=LOCK_MS):
+            _insert_missing(using, name)
             if wanted:
                 Pool.objects.using(using).filter(pk=name).update(**wanted)
 
-    retry.retried(write, using=using)
+    retry.retried(write, using=using, tries=TRIES)
 
 
 def default_row(name: str) -> Pool:
@@ -58,7 +64,12 @@ def unknown(name: str) -> PoolOptions:
 
 
 def insert_missing(using: str, name: str) -> None:
-    """Make the row of a pool that nobody declared yet (R35); a pass may do it."""
+    """Make the row of a pool that nobody declared yet (R35), before a pass."""
+    with serial.unit(using, lock_ms=LOCK_MS):
+        _insert_missing(using, name)
+
+
+def _insert_missing(using: str, name: str) -> None:
     row = default_row(name)
     # A rival may insert the same row: that is expected, and not an error (D6).
     Pool.objects.using(using).bulk_create([row], ignore_conflicts=True)
@@ -128,7 +139,7 @@ def _locked(using: str, name: str) -> Pool:
     rows = Pool.objects.using(using).select_for_update()
     row = rows.filter(pk=name).first()
     if row is None:
-        insert_missing(using, name)
+        _insert_missing(using, name)
         row = rows.get(pk=name)
     return row
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from django.db import connections, transaction
+from django.db import Error, connections, transaction
 
-from django_workpool import options
-from django_workpool.choices import LoopState
-from django_workpool.db import executor_statements, wake
+from django_workpool import logs, options
+from django_workpool.choices import LogLevel, LoopState
+from django_workpool.db import executor_statements, retry, wake
 from django_workpool.db.dialect import to_duration, to_time
 from django_workpool.db.session import Session
 from django_workpool.engine import announce
@@ -94,8 +94,15 @@ def sync(using: str, pool: str) -> None:
     Never inside the user's transaction: rivals would wait for its end.
     """
     wanted = options.declared_options(pool)
-    if _synced.get((using, pool)) != wanted:
+    if _synced.get((using, pool)) == wanted:
+        return
+    try:
         declare(using, pool)
+    except Error as error:
+        if not retry.is_conflict(error):
+            raise
+        logs.loop.info("The pool %r is declared the next time: %s", pool, error)
+    else:
         _synced[using, pool] = wanted
 
 
@@ -104,8 +111,12 @@ def _read(using: str, pool: str) -> _Found:
     sync(using, pool)
     rows = Session(using).rows(executor_statements.KICK, pool=pool)
     if not rows:
-        declare(using, pool)
+        # Deleted since, or still uncommitted by somebody else.
+        _synced.pop((using, pool), None)
+        sync(using, pool)
         rows = Session(using).rows(executor_statements.KICK, pool=pool)
+    if not rows:
+        return _Found(LogLevel.WARNING.value, is_awake=False, is_saturated=False)
     level, overrides, state, is_saturated = rows[0]
     return _Found(
         level=level_in_force(level, overrides),

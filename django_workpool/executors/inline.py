@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import json
 import os
 from typing import TYPE_CHECKING
@@ -91,7 +92,9 @@ class InlineExecutor:
         )
         if assignment.is_async:
             # Database work of the function returns to this thread, and its transaction.
-            return async_to_sync(invoke_async)(invocation)
+            # In a context of its own, which async_to_sync would bring back changed.
+            call = async_to_sync(invoke_async)
+            return contextvars.copy_context().run(call, invocation)
         return invoke(invocation)
 
     def finish(self, ending: Ending | None) -> None:

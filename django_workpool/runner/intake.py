@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # What has not begun so long after it was fetched is given back (protocol R18).
 PATIENCE = 0.25
+# And so long after it was asked for it does not begin, whatever held it up.
+STALE = 1.0
 
 
 class Stage(Enum):
@@ -39,6 +41,7 @@ class Held:
     """A hand-out that this worker has seen."""
 
     assignment: Assignment
+    asked_at: float
     fetched_at: float
     stage: Stage = Stage.WAITING
     is_canceled: bool = False
@@ -48,6 +51,9 @@ class Held:
         """Move a waiting hand-out on; whoever comes second gets False."""
         with self.lock:
             if self.stage is not Stage.WAITING:
+                return False
+            if stage is Stage.BEGUN and time.monotonic() > self.asked_at + STALE:
+                # This process was frozen: what it knows may be long out of date.
                 return False
             self.stage = stage
             return True
@@ -77,10 +83,13 @@ class Intake:
 
     def fetch(self) -> Fetched:
         """Read what is assigned, take what is new, learn what was canceled."""
+        asked_at = time.monotonic()
         fetched = complete.fetch(self._using, self._worker_id, tuple(self.held))
         for key in [key for key in self.held if key not in fetched.held]:
             self._forget(key)
-        new = [Held(assignment, time.monotonic()) for assignment in fetched.new]
+        new = [
+            Held(assignment, asked_at, time.monotonic()) for assignment in fetched.new
+        ]
         self.held.update((held.assignment.key, held) for held in new)
         for key, is_canceled in fetched.held.items():
             if is_canceled:

@@ -12,7 +12,7 @@ import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from django.db import connections
+from django.db import Error, connections
 
 from django_workpool.choices import LoopState
 from django_workpool.db import clock, retry, wake
@@ -33,6 +33,7 @@ logger = logging.getLogger("django_workpool.loop")
 TIDY_INTERVAL = 60.0
 LAST_PASSES = 5.0
 ERROR_WAIT = 0.05
+CONFLICT_WAIT = 0.2
 LONGEST_ERROR_WAIT = 2.0
 
 
@@ -105,8 +106,7 @@ class Loops:
         """End the thread after what it does now."""
         self._is_stopping = True
         self._bell.ring()
-        self._thread.join()
-        self._bell.close()
+        self._thread.join(LAST_PASSES)
 
     def _run(self) -> None:
         try:
@@ -123,8 +123,7 @@ class Loops:
                 self._listener = wake.listener(self.using)
             self._gather(self._listener)
             if self._ready:
-                pool, _ = self._ready.popitem(last=False)
-                self._pass(pool)
+                self._pass_next()
                 if self._is_eager and not self._ready:
                     self._backstop_at = 0.0
             self._errors = 0
@@ -141,6 +140,17 @@ class Loops:
             self._bell_wait(
                 min(LONGEST_ERROR_WAIT, ERROR_WAIT * 2 ** min(self._errors, 8))
             )
+
+    def _pass_next(self) -> None:
+        """Pass the next pool; what stands in its way must not stand in others'."""
+        pool, _ = self._ready.popitem(last=False)
+        try:
+            self._pass(pool)
+        except Error as error:
+            if not retry.is_conflict(error):
+                raise
+            self._executor.look()
+            self._scheduled[pool] = time.monotonic() + CONFLICT_WAIT
 
     def _gather(self, listener: wake.Polling) -> None:
         """Wait for a reason to pass, unless there is one, and collect the reasons."""

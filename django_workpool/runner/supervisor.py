@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("django_workpool.runner")
 
 TURN = 0.5
+LAST_WORDS = 2.0
 
 
 class Supervisor:
@@ -56,6 +57,7 @@ class Supervisor:
         self._is_quiet = False
         self._stop_at: float | None = None
         self._exit_code = 0
+        self._killed_at = 0.0
         self._crew = Crew(
             options, self.id, hear=self._hear, changed=self._workers_changed
         )
@@ -81,7 +83,7 @@ class Supervisor:
         try:
             if self._loops is not None:
                 self._loops.start()
-            while self._stop_at is None or not self._crew.is_gone():
+            while not self._is_over():
                 self._turn()
             self._end()
         finally:
@@ -90,6 +92,16 @@ class Supervisor:
             for number, handler in before.items():
                 signal.signal(number, handler)
         return self._exit_code
+
+    def _is_over(self) -> bool:
+        """Say whether all is done, or can only be left to the next runner."""
+        if self._stop_at is None:
+            return False
+        if self._crew.is_gone():
+            return True
+        # Without a database the last facts cannot be written: not for ever.
+        is_late = self._killed_at and time.monotonic() > self._killed_at + LAST_WORDS
+        return bool(is_late and not self._crew.has_living())
 
     # --- heard from elsewhere ---------------------------------------------------------
 
@@ -155,9 +167,10 @@ class Supervisor:
                 if self._signals > 1
                 else f"not done within {self.options.shutdown_timeout:g} s of its stop"
             )
-            if self._crew.has_living() and not self._exit_code:
-                self._exit_code = 1
+            if not self._killed_at:
                 self._say(f"run_workpool ends its workers: {reason}")
+            self._killed_at = self._killed_at or now
+            self._exit_code = 1
             self._crew.kill(reason)
 
     def _kick(self, pools: list[str]) -> None:

@@ -233,6 +233,7 @@ def test_r03_a_pass_sets_its_limits_and_plans_for_itself_alone() -> None:
 
     assert {
         **dict.fromkeys(SETTINGS[:3], "15s"),
+        "lock_timeout": "1s",
         "enable_seqscan": "off",
         "enable_bitmapscan": "off",
     } == found

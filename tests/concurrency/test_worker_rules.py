@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Barrier
@@ -180,7 +181,8 @@ def test_r19_a_give_back_whose_reply_was_lost_lets_the_work_begin_once(
 def test_r19_begin_and_give_back_are_never_both_done(tmp_path: Path) -> None:
     rounds = 300
     (run, *_) = assignments(1)
-    hands = [Held(run, fetched_at=0) for _ in range(rounds)]
+    now = time.monotonic()
+    hands = [Held(run, asked_at=now, fetched_at=now) for _ in range(rounds)]
     gate = Barrier(2)
 
     def claim(stage: Stage) -> list[bool]:
