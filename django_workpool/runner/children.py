@@ -101,8 +101,8 @@ class Child:
         return f"killed by signal {-code} ({signal.Signals(-code).name}{hint})"
 
     def begun(self) -> list[Key] | None:
-        """Return what had begun, by its marks."""
-        if not self.marks_path.exists():
+        """Return what had begun, by its marks; ``None`` for all, if they are gone."""
+        if not self.is_ready and not self.marks_path.exists():
             # It never got as far as its marks, so it never began anything.
             return []
         return marks.read(self.marks_path)

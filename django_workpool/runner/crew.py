@@ -15,6 +15,7 @@ from django_workpool.db import retry
 from django_workpool.engine import workers
 from django_workpool.runner.children import Child
 from django_workpool.runner.config import Config
+from django_workpool.runner.state_dir import make_state_dir
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -160,6 +161,8 @@ class Crew:
         while len(self._children) < self._options.processes:
             worker_id = uuid4()
             try:
+                # Cleaners of temporary directories may have taken it away.
+                make_state_dir(self._options.state_dir)
                 child = Child(worker_id, self._config(worker_id))
             except OSError as error:
                 logger.error("A worker cannot be started: %s", error)  # noqa: TRY400

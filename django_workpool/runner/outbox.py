@@ -6,7 +6,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
-from django.db import Error
+from django.db import DataError, Error, IntegrityError
 
 from django_workpool.db import retry
 from django_workpool.engine import complete
@@ -75,7 +75,8 @@ class Outbox:
         try:
             complete.write(self._using, [ending])
         except Error as error:
-            if retry.is_transient(error):
+            # Only values can be at fault; all else may pass (a full disk, read-only).
+            if not isinstance(error, DataError | IntegrityError):
                 raise
             logger.exception("A completion cannot be stored as it is")
             ending = complete.unstorable(ending, error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from tests.live import kill
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
     from uuid import UUID
 
     from django_workpool import Workpool
@@ -176,3 +178,23 @@ def test_an_action_whose_process_dies_around_its_completion_runs_once(
     assert outcome == end
     assert ids([work]) == journal.begins()
     assert [{"success": "once"}.get(outcome)] == [pool.result(work).return_value]
+
+
+def test_a_begun_action_is_lost_and_not_run_again_though_its_marks_are_gone(
+    live: Callable[..., LiveRunner], journal: Journal, tmp_path: Path
+) -> None:
+    """R21: what cannot be told had begun; and the next worker finds a directory."""
+    pool = fresh(max_parallelism=1)
+    runner = live()
+    held = pool.enqueue_action(functions.hold)
+    journal.wait_begun()
+    (worker,) = runner.workers()
+    shutil.rmtree(tmp_path / "state")
+
+    kill(worker)
+    end = pool.wait(held, timeout=30)
+    journal.release()
+    after = pool.wait(pool.enqueue_action(functions.echo), timeout=30)
+
+    assert ("error", "success") == (end.completion_status, after.completion_status)
+    assert 1 == journal.begins().count(str(held.pk))
