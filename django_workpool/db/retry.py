@@ -25,7 +25,7 @@ _CONFLICT_STATES = frozenset({"40001", "40P01", "55P03", "57014"})
 # (53300), a session ended because it slept inside a transaction (25P03).
 _LOST_STATES = ("08", "57P", "53300", "25P03")
 _LOCKED_WORDS = ("database is locked", "table is locked", "database schema is locked")
-CONFLICT_TRIES = 12
+CONFLICT_TRIES = 8
 FIRST_WAIT = 0.01
 LONGEST_WAIT = 1.0
 
@@ -88,10 +88,6 @@ def retried(
             if not is_transient(error):
                 raise
             forget_broken(using)
-            if connections[using].vendor == "sqlite":
-                # vendor: where a session still reads, SQLite answers "locked" at once,
-                # without waiting; a new session reads nothing.
-                connections[using].close()
             pause(wait)
     return unit()
 

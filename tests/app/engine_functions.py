@@ -239,7 +239,9 @@ def _end_conflict(name: str) -> None:
         Counter.objects.filter(name=name).update(value=-1)
         return
     other = connections.create_connection(DEFAULT_DB_ALIAS)
-    other.settings_dict["OPTIONS"] = {**other.settings_dict["OPTIONS"], "timeout": 0}
+    # A dict of its own: the one that it got is that of every later session here.
+    options = {**other.settings_dict["OPTIONS"], "timeout": 0}
+    other.settings_dict = {**other.settings_dict, "OPTIONS": options}
     try:
         with other.cursor() as cursor:
             cursor.execute("BEGIN IMMEDIATE")
