@@ -11,6 +11,7 @@ __all__ = [
     "LogLevel",
     "LoopState",
     "WorkKind",
+    "WorkerKind",
     "WorkerState",
 ]
 
@@ -46,6 +47,13 @@ class WorkKind(TextChoices):
     PENDING = "pending", _("pending")
     IN_PROGRESS = "in_progress", _("in progress")
     COMPLETED = "completed", _("completed")
+
+
+class WorkerKind(TextChoices):
+    """What a process is: a runner makes passes, a worker executes functions."""
+
+    RUNNER = "runner", _("runner")
+    WORKER = "worker", _("worker")
 
 
 class WorkerState(TextChoices):

@@ -37,7 +37,8 @@ POOL_AND_WORKERS = _one(
     " WHERE p.worker_id = w.id AND NOT p.is_async) AS used_threads,"
     " (SELECT COUNT(*) FROM workpool_in_progress_work p"
     " WHERE p.worker_id = w.id AND p.is_async) AS used_coroutines"
-    " FROM workpool_pool o LEFT JOIN workpool_worker w ON w.state = 'ready'"
+    " FROM workpool_pool o LEFT JOIN workpool_worker w"
+    " ON (w.state = 'ready' AND w.kind = 'worker')"
     " OR (w.state IN ('dead', 'stopped') AND EXISTS ("
     "SELECT 1 FROM workpool_in_progress_work p"
     " WHERE p.worker_id = w.id AND p.pool = o.name LIMIT 1 OFFSET 0))"
@@ -288,7 +289,7 @@ UPDATE_LOOP = _one(
     " WHERE pool = %(pool)s"
 )
 INSERT_LOOP = _one(
-    "INSERT INTO workpool_main_loop (pool, state, generation, saturated)"
-    " VALUES (%(pool)s, 'idle', %(generation)s, {false})"
+    "INSERT INTO workpool_main_loop (pool, state, generation, saturated, known_digest)"
+    " VALUES (%(pool)s, 'idle', %(generation)s, {false}, '')"
     " ON CONFLICT (pool) DO NOTHING"
 )

@@ -22,12 +22,21 @@ class MainLoop(models.Model):
     last_runner = models.UUIDField(null=True)
     last_pass_at = models.DateTimeField(null=True)
     last_pass_ms = models.FloatField(null=True)
+    last_recovery_at = models.DateTimeField(null=True)
     saturated = models.BooleanField(default=False)
+    # Since when a work could start, had a worker room for it (protocol R22).
+    wants_capacity_at = models.DateTimeField(null=True)
+    # What the workers knew when works of unknown functions were last released (R13).
+    known_digest = models.CharField(max_length=64, default="", blank=True)
 
     class Meta:
-        """Table."""
+        """Table and index."""
 
         db_table = "workpool_main_loop"
+        indexes = (
+            # The pools that want capacity: statements.POOL_AND_WORKERS.
+            models.Index(fields=("wants_capacity_at",), name="workpool_loop_wants_idx"),
+        )
 
     def __str__(self) -> str:
         """Return the pool's name and the state."""

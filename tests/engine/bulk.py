@@ -84,14 +84,16 @@ _POOL = (
     " SELECT {pool}, 10000, NULL, 'WARNING', 'local', '{{}}', {false}, '' FROM s"
 )
 _LOOP = (
-    "INSERT INTO workpool_main_loop (pool, state, generation, saturated) {numbers}"
-    " SELECT {pool}, 'idle', 1, {false} FROM s"
+    "INSERT INTO workpool_main_loop (pool, state, generation, saturated, known_digest)"
+    " {numbers} SELECT {pool}, 'idle', 1, {false}, '' FROM s"
 )
 _WORKER = (
     "INSERT INTO workpool_worker (id, runner_id, pid, pools, handles, handles_digest,"
-    " threads, coroutines, state, last_exit, marks_path, started_at) {numbers}"
+    " threads, coroutines, state, last_exit, marks_path, started_at, kind, machine_id,"
+    " boot_id, pid_namespace, process_start, lock_path) {numbers}"
     " SELECT {worker}, {id}, n, '[]', '{{}}', 'digest', 100, 100,"
-    " CASE WHEN n = %(first)s THEN 'dead' ELSE 'ready' END, '', '', {ago} FROM s"
+    " CASE WHEN n = %(first)s THEN 'dead' ELSE 'ready' END, '', '', {ago}, 'worker',"
+    " '', '', 0, 0, '' FROM s"
 )
 
 
